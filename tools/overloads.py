@@ -171,7 +171,7 @@ def imported(body: str) -> str:
 
 
 IMPLEMENTATION: Final = """
-    if TYPE_CHECKING:  # nothing calls it: at run time this class is no base
+    if TYPE_CHECKING:  # never called: at run time, this class is no base class
 
         def {name}(self, method: str, params: Any = None, **options: Any) -> Any: ...
 """

@@ -135,13 +135,13 @@ def tls_for(url: str, tls: ssl.SSLContext | None) -> ssl.SSLContext:
     if tls is not None:
         return tls
     if url.lower().startswith("https:"):
-        return ssl.create_default_context()  # which takes long: it reads all certificates
+        return ssl.create_default_context()  # slow: all root certificates are read
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def is_known(error: BaseException) -> bool:
     """Whether an error is a failure of the connection, and not of the application."""
-    return isinstance(error, httpx2.HTTPError | ssl.SSLError)  # one of TLS may come as it is
+    return isinstance(error, httpx2.HTTPError | ssl.SSLError)  # httpx2 does not wrap all TLS errors
 
 
 def was_kept(error: BaseException) -> bool:

@@ -25,7 +25,7 @@ class Call(CallBase, Requester):
     """A request of the peer that a handler works on."""
 
     def __init__(self, session: RequestSender, request: IncomingRequest) -> None:
-        # Not by way of the base class: there is one for each message.
+        # The base class is not called, for speed: each message makes one of these.
         self._connection = session.side
         self._request = request
         self._clock = session.clock

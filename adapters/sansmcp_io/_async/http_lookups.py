@@ -158,7 +158,7 @@ class LookupRunner:
                 question, LATE, status=503, retry_after=RETRY_SECONDS, now=host.now()
             ):
                 LOGGER.error("%s", LookupTimeout(what, self._options.timeout))
-        except Exception as error:  # of the application, or of what it has returned
+        except Exception as error:  # of the application, or of its return value
             LOGGER.error("%s failed", what, exc_info=error)
             host.endpoint.fail_lookup(question, now=host.now())
         finally:
@@ -198,7 +198,7 @@ class LookupRunner:
         self._host.turn()
 
     def _replay(self, wanted: ReplayWanted, events: StoredEvents | None, now: float) -> None:
-        # The store is asked again until it has nothing more: it may give portions.
+        # The store may return a part of the events, so it is asked until it returns none.
         self._host.endpoint.replay(wanted, events, more=bool(events), now=now)
 
     async def _append(self, event: EventToStore) -> None:

@@ -132,10 +132,10 @@ class RequestSender(ABC):
         """Wait until a request may be sent, and return the seconds that took: its timeout runs."""
         seconds = timeout if max_timeout is None else min(timeout, max_timeout)
         if not seconds > 0:
-            return 0.0  # the core says what is wrong with that
+            return 0.0  # the core raises for such a time
         start = self.clock()
         if self.sending.needs_reopening:
-            self.sending.reopen(self.loop.new_mailbox(), start)  # no caller waits for it
+            self.sending.reopen(self.loop.new_mailbox(), start)  # without a waiting caller
             self.wake()
         has_come = await self.loop.wait_until(start + seconds, self._until_room)
         waited = self.clock() - start
@@ -177,14 +177,14 @@ class RequestSender(ABC):
         """Iterate over a listing. Leaving the loop early cancels the listing."""
         self.sending.check_open(method)
         timeout = self._request_timeout if timeout is None else timeout
-        if self._room.is_short:  # not taken off the time: that is one for every page
+        if self._room.is_short:  # the timeout is not shortened: it holds for each page
             await self._room_to_ask(method, timeout, None)
         mailbox = self.loop.new_mailbox()
         listing = self.side.send_paginated(
             method,
             params,
             timeout=limit_of(timeout),
-            auto=False,  # or a slow consumer would have all of it in memory
+            auto=False,  # otherwise, a slow consumer would hold all pages in memory
             data=mailbox,
             now=self.clock(),
         )
@@ -208,7 +208,7 @@ class RequestSender(ABC):
         """Ping the peer, and return the seconds that the answer took."""
         self.sending.check_open("ping")
         timeout = self._request_timeout if timeout is None else timeout
-        if self.sending.is_lost:  # but not for room: it is small, and that is part of the answer
+        if self.sending.is_lost:  # no wait for room: a ping is small, and measures that delay, too
             timeout -= await self._room_to_ask("ping", timeout, None)
         mailbox = self.loop.new_mailbox()
         self.side.ping(

@@ -26,7 +26,7 @@ class _Process:
         self.is_started = loop.new_event()  # or could not be
         self.is_to_end = loop.new_event()
         self.has_ended = loop.new_event()
-        self.is_tried = False  # it runs, or could not be started
+        self.is_tried = False  # runs, or could not be started
         self.session: RequestSender | None = None
         self.error: Exception | None = None
 
@@ -76,7 +76,7 @@ class Restarter:
         self._tasks: Final = tasks
         self._abandon: Final = abandon
         self._is_over = False
-        self.session: RequestSender  # with the process that was started last
+        self.session: RequestSender  # the session with the process that was started last
         self._process = _Process(loop)
         tasks.start_soon(self._hold, self._process, None)
 

@@ -120,7 +120,7 @@ class LogHandler(LogHandlerBase):
     def _log(self, record: LogRecord, text: str) -> None:
         try:
             self._server.log(mcp_level(record.levelno), text, logger=record.name)
-        except Exception:  # out of here, it might end the loop
+        except Exception:  # an exception out of here might end the loop
             self.handleError(record)
 
 
@@ -160,7 +160,7 @@ class HTTPServerCall(ServerCall):
     """A client's request that came by HTTP."""
 
     def __init__(self, service: EndpointRunner, request: IncomingRequest) -> None:
-        # Not by way of the base class: there is one for each message.
+        # The base class is not called, for speed: each message makes one of these.
         self._connection = service.endpoint
         self._request = request
         self._clock = service.now

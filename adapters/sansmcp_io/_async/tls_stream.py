@@ -44,7 +44,7 @@ class TLSStream:
     def __init__(self, socket: ByteStream, tls: TLS, lock: Lock) -> None:
         self._socket: Final = socket
         self._tls: Final = tls
-        self._rest = memoryview(b"")  # of what was encrypted last
+        self._rest = memoryview(b"")  # the unwritten rest of the last record
         self._sending: Final = lock
 
     async def do_handshake(self) -> None:

@@ -195,7 +195,7 @@ def answer(
 ) -> None:
     """Send the result of a handler. A result that cannot be sent is a failure of the handler."""
     if not request.open:
-        return  # it was cancelled, or refused because of its state
+        return  # the request was cancelled, or refused because of its state
     try:
         if isinstance(result, RequireInput) and hasattr(connection, "require_input"):
             server = cast(ServerSide, connection)
@@ -207,7 +207,7 @@ def answer(
     except LocalProtocolError as error:
         if error.needed is None:
             answer_failure(connection, request, error, now)
-        elif request.revision in MODERN_REVISIONS:  # the client can declare it and try again
+        elif request.revision in MODERN_REVISIONS:  # the client can retry with the capability
             data: JSONObject = {"requiredCapabilities": error.needed}
             code = ErrorCode.MISSING_CLIENT_CAPABILITY
             connection.send_error(request, code, error.text, data, now=now)

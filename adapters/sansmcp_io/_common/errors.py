@@ -207,6 +207,6 @@ def without_extra(
     """Return the exception for the package of an extra that cannot be imported."""
     package = package or name
     if error.name != package:
-        return error  # it is installed, and lacks a package itself
+        return error  # the package is installed, and lacks a package itself
     text = f"this part of sansmcp needs {package}: pip install 'sansmcp[{name}]'"
     return ModuleNotFoundError(text, name=package, path=error.path)

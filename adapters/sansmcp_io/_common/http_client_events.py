@@ -51,7 +51,7 @@ def handle_http_event(
         case SessionLost():
             sending.lose_session(needs_reopening=event.start is None)
             if event.start is not None:
-                event.start.data = new_mailbox()  # no caller waits for it
+                event.start.data = new_mailbox()  # without a waiting caller
         case _:
             sending.note(event)
             return event

@@ -114,7 +114,7 @@ def session_settings(sessions: bool | Sessions, revisions: Sequence[str]) -> Ses
     Raises:
         ValueError: `sessions` is none of these.
     """
-    # Here, since programs on stdio need none of it.
+    # Imported here: programs on stdio do not need HTTP.
     from sansmcp.http import Sessions
 
     if isinstance(sessions, Sessions):

@@ -104,7 +104,7 @@ class WaitingEvents:
 
     Attributes:
         items: Events, questions, and None for the end of the session.
-        is_running: Whether somebody works on them.
+        is_running: Whether a task or thread works on the items.
     """
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ def check_event_log(event_log: object, *, on_loop: bool = True) -> None:
 
 
 def check_asks_nothing(sessions: Sessions | None) -> None:
-    """Refuse settings by which an endpoint would ask questions that nobody here answers.
+    """Refuse settings by which an endpoint would ask questions that adapters do not answer.
 
     Raises:
         ValueError: The settings have `"ask"`.

@@ -260,7 +260,7 @@ class AsyncRequests(Requester):
         **options: Unpack[RequestOptions],
     ) -> JSONObject: ...
 
-    if TYPE_CHECKING:  # nothing calls it: at run time this class is no base
+    if TYPE_CHECKING:  # never called: at run time, this class is no base class
 
         def request(self, method: str, params: Any = None, **options: Any) -> Any: ...
 
@@ -451,6 +451,6 @@ class BlockingRequests(Requester):
         **options: Unpack[RequestOptions],
     ) -> JSONObject: ...
 
-    if TYPE_CHECKING:  # nothing calls it: at run time this class is no base
+    if TYPE_CHECKING:  # never called: at run time, this class is no base class
 
         def request(self, method: str, params: Any = None, **options: Any) -> Any: ...

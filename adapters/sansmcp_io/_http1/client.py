@@ -99,7 +99,7 @@ class HTTPClientConnection:
             while self._exchange is not None and self._next(exchange, now, at):
                 pass
         except h11.RemoteProtocolError as error:
-            # h11's own words on a cut stream would not say what the user has to know.
+            # The text of h11 on a cut stream would not help the user.
             if data:
                 text = f"no valid HTTP response: {sentence_without_quotes(error)}"
             elif self._has_head:
@@ -124,7 +124,7 @@ class HTTPClientConnection:
         event: Any = self._h11.next_event()
         if event is h11.NEED_DATA or event is h11.PAUSED:
             return False
-        # To ask whether it is an instance costs ten times as much.
+        # `isinstance` would cost ten times as much.
         if type(event) is h11.Response:
             self._has_head = True
             exchange.receive_head(event.status_code, list(event.headers), now=now, at=at)

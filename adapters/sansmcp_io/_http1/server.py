@@ -137,7 +137,7 @@ class HTTPConnection(Sending):
         """Take bytes from the client, cut anywhere. Never raises for what they are."""
         self._now = now
         if self._state is not ConnectionState.OPEN:
-            return  # what a client still sends that has been told to stop
+            return  # later data of a client that got a final error
         their_state = self._h11.their_state
         if their_state is h11.IDLE:
             if not self._fed:
@@ -356,7 +356,7 @@ class HTTPConnection(Sending):
         """Whether the rest of a body that is not needed is small enough to be read."""
         if self._h11.their_state is not h11.SEND_BODY:
             return True
-        waits = self._h11.they_are_waiting_for_100_continue  # who knows whether it sends a body?
+        waits = self._h11.they_are_waiting_for_100_continue  # the body may come or not
         return self._left <= self._limits.drained_bytes and not waits
 
     def _read_origin(self) -> list[tuple[bytes, bytes]] | None:

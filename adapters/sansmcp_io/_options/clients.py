@@ -232,7 +232,7 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
             ValueError: An option is not usable, or a proxy is configured and refused.
             ModuleNotFoundError: The extra `h11` or `httpx` is not installed.
         """
-        # Here, since programs on stdio need none of it, and not all have h11.
+        # Imported here: programs on stdio do not need HTTP, and h11 is an optional dependency.
         from .._common.errors import check_extra
         from .._common.http_client_settings import HTTPClientLimits
 
@@ -263,7 +263,7 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
         )
 
     def _check_http(self, kind: str) -> None:
-        httpx2 = sys.modules.get("httpx2")  # whoever has a client has imported it
+        httpx2 = sys.modules.get("httpx2")  # a program with an httpx2 client has imported it
         client: Any = self.http
         if httpx2 is None or not isinstance(client, getattr(httpx2, kind)):
             raise ValueError(f"http must be an httpx2.{kind} here, or None")

@@ -195,7 +195,7 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
         Raises:
             ValueError: Options contradict each other.
         """
-        # Here, since programs on stdio need none of it.
+        # Imported here: programs on stdio do not need HTTP.
         from sansmcp.http import ServerEndpoint
 
         check_principal_key(self.config, self.authenticate, self.principal_key)

@@ -155,7 +155,7 @@ class App(AllClients):
         await receive()  # lifespan.startup
         try:
             await self._begin().join_cluster()
-        except (RuntimeError, ConnectionError) as error:  # else each request would fail with this
+        except (RuntimeError, ConnectionError) as error:  # not raised by each request
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
         async with self.lifespan():

@@ -78,7 +78,7 @@ async def _carry(
         if response is None:
             await _ResponseStream(runner, exchange, receive, send).run()
             return
-        runner.turn()  # what has waited for room in the output may follow now
+        runner.turn()  # requests that wait for room may follow now
         await respond(send, response)
     except BaseException as error:
         exchange.receive_disconnect(now=time.monotonic())
@@ -201,7 +201,7 @@ class _ResponseStream:
             while not self._is_gone:
                 self._has_news = False
                 is_complete = await self._send_all()
-                runner.turn()  # what was taken makes room, maybe here
+                runner.turn()  # the output that was taken makes room
                 if is_complete:
                     return
                 if not self._has_news:
@@ -224,7 +224,7 @@ class _ResponseStream:
         except Exception as error:  # of the server, or of what is around the application
             LOGGER.error("receiving from a client failed", exc_info=error)
         self._is_gone = True
-        # Now, and not when what is being sent has been sent: that may be never.
+        # Now, since a send that is under way may never return.
         self._exchange.receive_disconnect(now=time.monotonic())
         self._runner.turn()
         self.flush()

@@ -86,7 +86,7 @@ class ASGIRunner(AsyncioRunner):
     def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
         """Let the ASGI call of this request raise the exception, after the response."""
         failures = self.failures.get(id(request.context))
-        if failures is None:  # that call has returned
+        if failures is None:  # that ASGI call has returned
             LOGGER.error("the handler of %.80r failed", request.method, exc_info=failure)
         else:
             failures.append(failure)

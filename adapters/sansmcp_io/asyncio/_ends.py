@@ -129,7 +129,7 @@ class StdioInput(_End):
         """Read the available data, and hand it to the callback."""
         try:
             data = self.source.read()
-        except BlockingIOError:  # another process took it
+        except BlockingIOError:  # another process has read the data
             return
         except OSError as error:
             LOGGER.info("reading has failed: %s", error)

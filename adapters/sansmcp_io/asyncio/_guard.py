@@ -19,7 +19,7 @@ class Guard:
 
     def __init__(self) -> None:
         task = asyncio.current_task()
-        assert task is not None  # an awaiting caller is in one
+        assert task is not None  # an awaiting caller is in a task
         self._task = task
         self._cancelled_before = task.cancelling()
         self._is_over = False

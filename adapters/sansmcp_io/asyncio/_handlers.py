@@ -45,7 +45,7 @@ class AsyncioHandlerRunner(HandlerRunner):
             raise
         except BaseException as error:
             if isinstance(error, GeneratorExit) and not _is_running(task):
-                raise  # the loop has ended, and Python throws away what is left of it
+                raise  # the loop has ended, and Python closes the coroutine
             self._failed(request, error)
         else:
             if self._until_room is not None:

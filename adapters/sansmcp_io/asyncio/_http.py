@@ -24,7 +24,7 @@ from ._tasks import finished
 async def connect_http(options: HTTPClientOptions[RequestHandler]) -> AsyncGenerator[Client, None]:
     """Talk to a server over HTTP, whichever of the five revisions it speaks."""
     endpoint = options.new_endpoint("AsyncClient")
-    # Here, since programs on stdio need none of it, and not all have h11.
+    # Imported here: programs on stdio do not need HTTP, and h11 is an optional dependency.
     from ._http_client import HTTPSession
 
     session = HTTPSession(endpoint, options)
@@ -49,7 +49,7 @@ class _HTTPServerOptions(ListeningServerOptions[Handler, ReadyHandler]):
 async def serve_http(options: _HTTPServerOptions) -> None:
     """Serve clients over HTTP/1.1, until cancelled or `HTTPServer.close`. Needs the extra `h11`."""
     endpoint = options.new_endpoint()
-    # Here, since programs on stdio need none of it, and not all have h11.
+    # Imported here: programs on stdio do not need HTTP, and h11 is an optional dependency.
     from ._http_service import HTTPService
 
     service = HTTPService(endpoint, options)

@@ -39,7 +39,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         self._tls = None if tls is None else TLS(tls)
         self._timer: asyncio.TimerHandle | None = None
         self._alarm = math.inf  # when the timer goes off
-        self._asking: asyncio.Task[None] | None = None  # who sends the request
+        self._asking: asyncio.Task[None] | None = None  # the sender of the request
         self._is_writing = False  # the transport has not written all that it was given
         self._stalling: asyncio.TimerHandle | None = None  # while that is so
         self._unread = 0  # bytes that the transport had when it was looked at last
@@ -114,7 +114,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
             self._stalling.cancel()
             self._stalling = None
         self.flush()
-        self._server.turn()  # what was taken makes room, maybe in another connection
+        self._server.turn()  # the output that was taken makes room, maybe in another connection
         self._note_held()
 
     # ---------------------------------------------------------------------------- reading
@@ -151,7 +151,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
     async def _ask(self, asking: Awaitable[None]) -> None:
         try:
             await asking
-        finally:  # it may have been given up in between
+        finally:  # the connection may have been dropped meanwhile
             self._asking = None
             if not self._is_over:
                 self._transport.resume_reading()
@@ -162,7 +162,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         self._follow()
         self._is_due = True
         self._server.turn()
-        if self._is_due:  # else it was flushed in the turn, as most are
+        if self._is_due:  # otherwise, the turn has flushed it
             self.flush()
         self._note_held()
 
@@ -269,4 +269,4 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
 def client_of(transport: asyncio.Transport) -> str:
     """Address and port of the other end, as `127.0.0.1:50123` or `[::1]:50123`."""
     found = transport.get_extra_info("peername")
-    return address_text(found) if found else "nowhere"  # it has gone already
+    return address_text(found) if found else "nowhere"  # the client has disconnected before

@@ -96,11 +96,11 @@ class Scope:
         """End the block. If the block has not begun, it ends at once."""
         self._is_cancelled = True
         if self._task is not None:
-            self._loop.call_soon(self._tell)  # the task may be the one that runs now
+            self._loop.call_soon(self._tell)  # the task may be the current task
 
     def __enter__(self) -> Scope:
         self._task = asyncio.current_task()
-        assert self._task is not None  # an awaiting caller is in one
+        assert self._task is not None  # an awaiting caller is in a task
         self._cancelled_before = self._task.cancelling()
         if self._is_cancelled:
             self._loop.call_soon(self._tell)
@@ -152,7 +152,7 @@ class Workers:
         alarm = None if self._deadline == math.inf else loop.call_at(self._deadline, self.cancel)
         try:
             self._tasks += [loop.create_task(work()) for _ in range(number)]
-            if self._is_cancelled:  # by one that has begun at once
+            if self._is_cancelled:  # by a task that has begun at once
                 self.cancel()
             await asyncio.wait(self._tasks)
         finally:

@@ -101,7 +101,7 @@ class Child:
         Processes that it has started may hold the other end open, but do not answer in its place.
         """
         await self._has_ended.wait()
-        await asyncio.sleep(LAST_WORDS_SECONDS)  # what it wrote last is still to be read
+        await asyncio.sleep(LAST_WORDS_SECONDS)  # its last output is still to be read
         while has_data(self.input):
             await asyncio.sleep(LAST_WORDS_SECONDS)  # nothing tells that it was
         await self._end_group()
@@ -113,7 +113,7 @@ class Child:
         Keeps STDIO-013, STDIO-014.
         """
         self.input.stop()
-        self.input.start(_discard)  # or a full pipe would keep it from ending
+        self.input.start(_discard)  # a full pipe would block it
         self.output.close()
         await self._end_process()
         await self._end_group()

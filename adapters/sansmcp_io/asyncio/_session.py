@@ -55,14 +55,14 @@ class StreamSession(StreamDispatcher):
         self._context: Final = contextvars.copy_context()
         self.around: Final[list[Any]] = []
         self._failure: BaseException | None = None
-        self._exit: BaseException | None = None  # what is to be raised when all was written
+        self._exit: BaseException | None = None  # to be raised after all output was written
         self._over = asyncio.Event()  # closed, or failed
         self._flushed = asyncio.Event()
         self._all_served = asyncio.Event()  # set when nothing waits for room any more
         self._flush_seconds = FLUSH_SECONDS
         self._patient_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._alarm = math.inf  # when it rings
+        self._alarm = math.inf  # the time of the timer
         self._taken: deque[Data] = deque()  # out of the core, and not yet written
         self._waits_for_output = False
         self._is_turning = False
@@ -87,7 +87,7 @@ class StreamSession(StreamDispatcher):
                 guard.cancel()
             raise
         finally:
-            # However it has ended, no caller may wait for ever.
+            # After any end, no caller may wait for ever.
             self._has_stopped = True
             self._input.stop()
             if self._timer is not None:
@@ -106,7 +106,7 @@ class StreamSession(StreamDispatcher):
     def finish(self) -> None:
         """End the connection from this side."""
         self.connection.close(now=self.clock())
-        self.wake()  # what an event makes the application raise is to end `run`
+        self.wake()  # an exception of the application in that turn ends `run`
 
     def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
         if self._exit is None:
@@ -210,7 +210,7 @@ class StreamSession(StreamDispatcher):
 
     async def _finish_what_was_read(self) -> None:
         await self._while_somebody_waits()
-        await asyncio.sleep(self._drain)  # the time for what was read
+        await asyncio.sleep(self._drain)  # the time for requests that were read
         await self._while_somebody_waits()
         self.connection.close(now=self.clock())
         self.wake()
@@ -294,5 +294,5 @@ class StreamSession(StreamDispatcher):
         self._patient_until = self.clock() + self._flush_seconds
         until = 0.0
         while not event.is_set() and until < self._patient_until:
-            until = self._patient_until  # which moves on with each byte that goes out
+            until = self._patient_until  # moves on with each byte that is written
             await self.loop.wait_until(until, event.wait)

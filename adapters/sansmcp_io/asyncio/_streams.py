@@ -88,7 +88,7 @@ class StreamOutput:
         with suppress(Exception):  # as above
             async with asyncio.timeout(FLUSH_SECONDS):
                 await self._writer.drain()
-        if not self._writer.is_closing():  # else its owner does not go on with it
+        if not self._writer.is_closing():  # otherwise, the owner of the stream cannot use it
             low, high = self._limits
             self._writer.transport.set_write_buffer_limits(high, low)
 

@@ -91,7 +91,7 @@ class Tasks:
     def _ended(self, args: tuple[Any, ...], task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if task.cancelled():
-            # By others, perhaps before its first step: Python would complain of what it was given.
+            # Cancelled before its first step: Python would warn of the coroutine.
             for arg in args:
                 if inspect.iscoroutine(arg):
                     arg.close()

@@ -21,7 +21,7 @@ def connect_http(options: HTTPClientOptions[RequestHandler]) -> Generator[Client
     """Talk to a server over HTTP, whichever of the five revisions it speaks."""
     check_plain(options.on_request, options.on_notification, options.on_unauthorized)
     endpoint = options.new_endpoint("Client")
-    # Here, since programs on stdio need none of it, and not all have h11.
+    # Imported here: programs on stdio do not need HTTP, and h11 is an optional dependency.
     from ._http_client import HTTPSession
 
     session: HTTPSession | None = None
@@ -35,7 +35,7 @@ def connect_http(options: HTTPClientOptions[RequestHandler]) -> Generator[Client
             if session is not None:
                 with session:
                     session.finish()
-        except BaseException:  # Ctrl-C may come when that has hardly begun
+        except BaseException:  # Ctrl-C may interrupt the beginning of `close`
             if session is not None:
                 with session:
                     session.finish()

@@ -74,8 +74,8 @@ class _Interrupts:
         if self.depth == 0:
             if (
                 signal.getsignal(signal.SIGINT) == self._interrupted
-            ):  # else a handler has put its own
-                signal.signal(signal.SIGINT, former)  # until then, this one only remembers
+            ):  # otherwise, a handler has installed its own
+                signal.signal(signal.SIGINT, former)  # until then, only remember the signal
             is_due = self._is_pending
         else:
             self.is_open = was_open

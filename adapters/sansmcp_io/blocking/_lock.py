@@ -43,15 +43,15 @@ class Guarded(Forkable):
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._owner = 0  # the thread that holds it
-        self._depth = 0  # how often it does
+        self._owner = 0  # the thread that holds the lock
+        self._depth = 0  # how many times that thread holds the lock
         self._local = threading.local()
-        self._is_ending = False  # Ctrl-C waits for its end, which is near
+        self._is_ending = False  # Ctrl-C waits until the connection has ended, which is soon
         self.is_forked: bool = False
         Forkable.__init__(self)
 
     def _leave_to_parent(self) -> None:
-        self._lock = threading.RLock()  # who held it is not here
+        self._lock = threading.RLock()  # the thread that held the lock is not in this process
         self._owner = self._depth = 0
         self.is_forked = True
 

@@ -152,13 +152,13 @@ class Child:
             # A process that has left the group may hold the other end open for ever.
             self._until(poll, lambda: self._stderr_fd not in self.descriptors, STDERR_SECONDS)
         self._close()
-        interruptible(self._hand_on_the_rest)  # whatever that takes, or raises: all else is done
+        interruptible(self._hand_on_the_rest)  # last, since the callback may take long or raise
 
     def leave_to_parent(self) -> None:
         """Leave the server to the parent, in a process made by `os.fork`."""
         self.sink.close()
         self._close()
-        self.process.returncode = 0  # else it is complained of, since it was not waited for
+        self.process.returncode = 0  # prevents a ResourceWarning
 
     def _close(self) -> None:
         if self.process.stderr is not None:

@@ -117,7 +117,7 @@ class RequestSender(EventDispatcher):
                 if serving is not None:
                     serving.data.remove(mailbox)
             if isinstance(outcome, RequestFailed):
-                self.flush()  # it may have been cancelled
+                self.flush()  # the request may have been cancelled
         return result_of(outcome, self.sending.stderr)
 
     def _take(self, mailbox: Mailbox[Item]) -> Item:
@@ -125,7 +125,7 @@ class RequestSender(EventDispatcher):
         while True:
             self.wait(lambda: mailbox.has_mail, mailbox=mailbox)
             if not mailbox.progress:
-                self.tell_all()  # before the answer, since it has come before
+                self.tell_all()  # before the ending, in the order of arrival
                 return mailbox.items.popleft()
             assert mailbox.on_progress is not None  # or progress would not be put there
             on_progress, progress = mailbox.on_progress, mailbox.take_progress()
@@ -138,7 +138,7 @@ class RequestSender(EventDispatcher):
             return 0.0  # the core raises for such a time
         start = time.monotonic()
         if self.sending.needs_reopening:
-            self.sending.reopen(Mailbox[Any](), start)  # no caller waits for it
+            self.sending.reopen(Mailbox[Any](), start)  # without a waiting caller
             self.turn()
         if not self.wait_for_room(start + seconds):
             raise self.sending.no_room_error(method, seconds)
@@ -190,14 +190,14 @@ class RequestSender(EventDispatcher):
                     if listing is None or listing.open:
                         self._check_open(method)
                         if not self.sending.has_room:
-                            # Not taken off the time: that is one for every page.
+                            # The timeout is not shortened: it holds for each page.
                             self._room_to_ask(method, timeout, None)
                     if listing is None:
                         listing = self.side.send_paginated(
                             method,
                             params,
                             timeout=limit_of(timeout),
-                            auto=False,  # or a slow consumer would have all of it in memory
+                            auto=False,  # otherwise, a slow consumer would hold all pages in memory
                             data=mailbox,
                             now=time.monotonic(),
                         )
@@ -212,7 +212,7 @@ class RequestSender(EventDispatcher):
                         self.flush()
                         raise
                     if isinstance(event, ListingEnded):
-                        self.flush()  # it may have been cancelled
+                        self.flush()  # the request may have been cancelled
                 if isinstance(event, ListingEnded):
                     break
                 yield from event.items
@@ -226,7 +226,7 @@ class RequestSender(EventDispatcher):
         with self:
             self._check_open("ping")
             timeout = self.request_timeout if timeout is None else timeout
-            if self.sending.is_lost:  # but not for room: it is small, and part of the answer
+            if self.sending.is_lost:  # no wait for room: a ping is small, and measures that delay
                 timeout -= self._room_to_ask("ping", timeout, None)
             mailbox = Mailbox[PingEnded]()
             self.side.ping(

@@ -49,7 +49,7 @@ class RunningServer(Forkable):
             try:
                 with self.session:
                     self.session.finish()
-            finally:  # a trace that has failed is no reason to leave a process behind
+            finally:  # also stop the process if the trace has failed
                 if self.session.is_forked:
                     self._child.leave_to_parent()
                 else:
@@ -82,7 +82,7 @@ class Restarter(Forkable):
         self._left = restarts
         self._is_over = False
         self._running: RunningServer | None = None
-        self._coming: RunningServer | None = None  # it is not open yet
+        self._coming: RunningServer | None = None  # being opened
         self._turnstile = threading.Lock()
         self._opener = 0  # the thread that starts a process anew
         Forkable.__init__(self)
@@ -103,7 +103,7 @@ class Restarter(Forkable):
         with Uninterrupted():
             self._coming = running = self._make()
             try:
-                if self._is_over:  # `close` may have looked before it was there
+                if self._is_over:  # `close` may have been called before `_coming` was set
                     raise ConnectionLost("the connection has ended")
                 self._start(running.session)
             except BaseException:
@@ -119,7 +119,7 @@ class Restarter(Forkable):
         """
         if self._restarts == 0 or self._is_open:
             return self.session
-        if self._opener == threading.get_ident():  # a handler, called while that one waits
+        if self._opener == threading.get_ident():  # in a handler within `open`
             raise ConnectionLost("the server is being started again")
         with self._turnstile:
             if not self._is_open:
@@ -163,5 +163,5 @@ class Restarter(Forkable):
             for running in (self._coming, self._running):
                 if running is not None:
                     running.close()
-            with self._turnstile:  # that thread has noticed
+            with self._turnstile:  # the opener has noticed
                 pass

@@ -103,7 +103,7 @@ def connect_stdio(
     finally:
         try:
             restarter.close()
-        except BaseException:  # Ctrl-C may come when that has hardly begun
+        except BaseException:  # Ctrl-C may interrupt the beginning of `close`
             restarter.close()
             raise
 
@@ -139,7 +139,7 @@ def _serve(session: StdioSession, threads: int) -> None:
     def help_out() -> None:
         try:
             session.serve()
-        except BaseException as error:  # as `sys.exit` in a handler: it is meant for the program
+        except BaseException as error:  # such as `sys.exit` in a handler, which ends the program
             failures.append(error)
 
     helpers = (
@@ -155,6 +155,6 @@ def _serve(session: StdioSession, threads: int) -> None:
         with session:
             session.finish()
         for helper in helpers:
-            helper.join(FLUSH_SECONDS)  # one whose handler does not end is left behind
+            helper.join(FLUSH_SECONDS)  # a thread whose handler does not end is left behind
     if failures:
         raise failures[0]

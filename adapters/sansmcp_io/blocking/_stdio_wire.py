@@ -120,7 +120,7 @@ class StdioWire(WaitingThreads):
     def _receive(self) -> None:
         try:
             data = self._source.read()
-        except BlockingIOError:  # another process took it
+        except BlockingIOError:  # another process has read the data
             return
         except OSError as error:
             LOGGER.info("reading has failed: %s", error)
@@ -151,7 +151,7 @@ class StdioWire(WaitingThreads):
         return bool(self._taken) and not self._waits_for_output
 
     def _rouse(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # it is awake already
+        with contextlib.suppress(BlockingIOError):  # the pipe is full, so the thread is awake
             os.write(self._wakes, b"\0")
 
     # ---------------------------------------------------------------------------- writing
@@ -174,7 +174,7 @@ class StdioWire(WaitingThreads):
                 if not taken:
                     self._take_output()
                 data = taken[0]
-                if not sink.pollable:  # it would wait: only a piece goes, and only if it is ready
+                if not sink.pollable:  # a write might block: write one piece, if the pipe is ready
                     if not is_ready and not self._output_poll.poll(0):
                         return
                     is_ready = False

@@ -14,5 +14,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from ._commands import run  # takes a while: only after Ctrl-C is handled
 
         return run(sys.argv[1:] if arguments is None else arguments)
-    except KeyboardInterrupt:  # outside of a conversation, which has its own way with it
+    except KeyboardInterrupt:  # outside of a conversation, which handles Ctrl-C itself
         return 130

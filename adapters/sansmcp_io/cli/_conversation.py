@@ -262,7 +262,7 @@ class _Run:
             # Not before the server has ended: only now is all here that it wrote, and its status.
             return self._explained(failed)
         if outcome is None:
-            assert self._signal is not None  # nothing else cancels
+            assert self._signal is not None  # cancelled by a signal
             return interrupted(self._signal, self._context())
         return outcome
 

@@ -19,7 +19,7 @@ from ._output.printing import Block, Label
 from ._values import array_of, as_text, member, object_of
 
 _LISTING_SECONDS: Final = 5.0
-"""For advice, nobody waits longer."""
+"""The longest wait for the listing from which hints are made."""
 _MOST_NAMES: Final = 8
 _BUSY: Final = (429, 503)
 """Statuses of a server that has more requests than it wants."""

@@ -67,7 +67,7 @@ def _split(
     `Cancelled` of an inner scope and raised it outside, which would end the whole server.
     """
     if isinstance(error, GeneratorExit) and not _is_running(task):
-        return error, None  # the loop has ended, and Python throws away what is left of it
+        return error, None  # the loop has ended, and Python closes the coroutine
     if trio.current_effective_deadline() > -math.inf:
         return None, error
     if isinstance(error, BaseExceptionGroup):

@@ -23,7 +23,7 @@ from ._loop import unwrapped
 async def connect_http(options: HTTPClientOptions[RequestHandler]) -> AsyncGenerator[Client, None]:
     """Talk to a server over HTTP, whichever of the five revisions it speaks."""
     endpoint = options.new_endpoint("AsyncClient")
-    # Here, since programs on stdio need none of it, and not all have h11.
+    # Imported here: programs on stdio do not need HTTP, and h11 is an optional dependency.
     from ._http_client import HTTPSession
 
     session = HTTPSession(endpoint, options)
@@ -58,7 +58,7 @@ async def serve_http(options: _HTTPServerOptions) -> None:
     `await nursery.start(serve_http, ...)` returns the `HTTPServer` as soon as it listens.
     """
     endpoint = options.new_endpoint()
-    # Here, since programs on stdio need none of it, and not all have h11.
+    # Imported here: programs on stdio do not need HTTP, and h11 is an optional dependency.
     from ._http_service import HTTPService
 
     service = HTTPService(endpoint, options)

@@ -30,7 +30,7 @@ class HTTPSession(HTTPClientDispatcher):
 
     def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
         super().__init__(endpoint, options, TrioLoop())
-        self.around: Final[list[trio.CancelScope]] = []  # cancelled if one of the tasks fails
+        self.around: Final[list[trio.CancelScope]] = []  # cancelled if a task of the session fails
         self._pump = Sleeper()
         self._alarm = trio.CancelScope()  # its deadline is not after the endpoint's
         self._stopped = trio.Event()

@@ -100,7 +100,7 @@ class HTTPWire(HTTPWireBase):
             self._follow()
             self._is_due = True
             server.turn()
-            if self._is_due:  # else it was flushed in the turn, as most are
+            if self._is_due:  # otherwise, the turn has flushed it
                 self.flush()
             self._note_held()
 

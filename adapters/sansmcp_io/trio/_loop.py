@@ -102,7 +102,7 @@ class Sleeper:
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(abort)
-        self._was_woken = False  # again before it ran: it sees all of that now
+        self._was_woken = False  # a second wake-up before the task ran needs no second run
 
 
 class Mailbox(MailboxBase[Item]):

@@ -55,7 +55,7 @@ class Child:
         with self._watching:
             self.stderr.exit_status = await self.process.wait()
             self.end.noticed()
-            await trio.sleep(LAST_WORDS_SECONDS)  # what it wrote last is still to be read
+            await trio.sleep(LAST_WORDS_SECONDS)  # its last output is still to be read
             while has_data(output):
                 await trio.sleep(LAST_WORDS_SECONDS)  # nothing tells that it was
             await self._end_group()
@@ -68,7 +68,7 @@ class Child:
         """
         self._watching.cancel()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._discard_output)  # or a full pipe would keep it from ending
+            nursery.start_soon(self._discard_output)  # a full pipe would block it
             await self.stream.send_stream.aclose()
             await self._end_process()
             self.stderr.exit_status = self.process.returncode

@@ -49,8 +49,8 @@ class StreamSession(StreamDispatcher):
         self._drain = drain
         self._tasks: trio.Nursery
         self._scope = trio.CancelScope()
-        self.around: Final[list[trio.CancelScope]] = []  # cancelled if one of the tasks fails
-        self._exit: BaseException | None = None  # what is to be raised when all was written
+        self.around: Final[list[trio.CancelScope]] = []  # cancelled if a task of the session fails
+        self._exit: BaseException | None = None  # to be raised after all output was written
         self._closed = trio.Event()
         self._flushed = trio.Event()
         self._flush_seconds = FLUSH_SECONDS
@@ -82,7 +82,7 @@ class StreamSession(StreamDispatcher):
                 scope.cancel()
             raise
         finally:
-            # However it has ended, no caller may wait for ever.
+            # After any end, no caller may wait for ever.
             self.connection.close(now=trio.current_time())
             self._dispatch_endings()
             self._room.look()
@@ -95,7 +95,7 @@ class StreamSession(StreamDispatcher):
     async def finish(self) -> None:
         """End the connection from this side, and return when its tasks have ended."""
         self.connection.close(now=trio.current_time())
-        self.wake()  # what an event makes the application raise is to end the wire's own tasks
+        self.wake()  # an exception of the application in that turn ends the tasks of the session
         await self._stopped.wait()
 
     def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
@@ -165,7 +165,7 @@ class StreamSession(StreamDispatcher):
         if self._drain:
             self._flush_seconds = FLUSH_SECONDS_AT_EOF
             await self._while_somebody_waits()
-            await trio.sleep(self._drain)  # the time for what was read
+            await trio.sleep(self._drain)  # the time for requests that were read
             await self._while_somebody_waits()
             connection.close(now=trio.current_time())
             self._turn()
@@ -179,7 +179,7 @@ class StreamSession(StreamDispatcher):
 
     # ---------------------------------------------------------------------------- writing
 
-    @trio.lowlevel.enable_ki_protection  # else Ctrl-C may come before it is noted what is out
+    @trio.lowlevel.enable_ki_protection  # Ctrl-C must not come between write and note
     def _write_now(self) -> None:
         """Write in the current task as far as that needs no waiting. The writer writes the rest."""
         stream = self._no_wait

@@ -21,7 +21,7 @@ def client_of(stream: trio.SocketStream) -> str:
     try:
         return address_text(stream.socket.getpeername())
     except OSError:
-        return "nowhere"  # it has gone already
+        return "nowhere"  # the client has disconnected before
 
 
 def address_of(stream: trio.SocketStream) -> str:

@@ -76,7 +76,7 @@ class DescriptorStream:
             except OSError:  # a regular file, or a system that can wait for sockets only
                 source.pollable = False
                 break
-            with contextlib.suppress(BlockingIOError):  # another process took it
+            with contextlib.suppress(BlockingIOError):  # another process has read the data
                 return source.read()
         return await self._in_thread(source, source.read)
 

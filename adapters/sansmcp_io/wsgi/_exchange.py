@@ -65,7 +65,7 @@ class WSGIExchange:
         self._thread = threading.get_ident()
         self._has_ended = False
         self._is_gone = False  # the client
-        self._exit: BaseException | None = None  # what a handler raised for the program
+        self._exit: BaseException | None = None  # the exception of a handler that ends the program
         self._write: Callable[[bytes], Any] | None = None
         self._unwritten: list[bytes] = []  # where nothing can be written
         path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
@@ -130,7 +130,7 @@ class WSGIExchange:
         length: str = self.environ.get("CONTENT_LENGTH") or ""
         if length.isdecimal() and len(length) < _LONGEST_LENGTH:
             return int(length)
-        if length:  # not all servers look at it
+        if length:  # some servers ignore this header
             self._refuse(400, "Content-Length is not valid")
         elif self.environ.get("wsgi.input_terminated"):
             return None
@@ -161,7 +161,7 @@ class WSGIExchange:
         """Let the handler answer, in this thread and without the lock."""
         runner, endpoint = self._runner, self._runner.endpoint
         if not request.open:
-            return  # it was cancelled before it began
+            return  # the request was cancelled before its handler began
         failure: BaseException | None = None
         result: Any = None
         try:
@@ -196,7 +196,7 @@ class WSGIExchange:
                 response = exchange.response()
                 if response is not None:
                     self.is_over = True
-                    runner.turn(self)  # what has waited for room in the output may follow now
+                    runner.turn(self)  # requests that wait for room may follow now
                     break
             self._send_output()
             with runner.lock:
@@ -223,14 +223,14 @@ class WSGIExchange:
         while not self._has_ended:
             with runner.lock:
                 output = exchange.next_output()
-                runner.turn(self)  # what was taken makes room
+                runner.turn(self)  # the output that was taken makes room
             if output is None:
                 return
             try:
                 if isinstance(output, SendHead):
                     self._write = self._begin(output.status, output.headers)
                     if not exchange.has_output:
-                        self._send(b"")  # else the server keeps the head until there is something
+                        self._send(b"")  # some servers hold back a head without a body
                 elif isinstance(output, SendBody):
                     self._send(output.data)
                 else:

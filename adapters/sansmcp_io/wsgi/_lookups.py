@@ -148,7 +148,7 @@ class ThreadLookups:
             with host.lock:
                 verb(question, outcome, now=time.monotonic())
                 host.turn()
-        except Exception as error:  # of the application, or of what it has returned
+        except Exception as error:  # of the application, or of its return value
             LOGGER.error("%s failed", what, exc_info=error)
             with host.lock:
                 host.endpoint.fail_lookup(question, now=time.monotonic())
@@ -166,7 +166,7 @@ class ThreadLookups:
             self._answer(item, "event_log", replay, self._replay)
 
     def _replay(self, wanted: ReplayWanted, events: StoredEvents | None, now: float) -> None:
-        # The store is asked again until it has nothing more: it may give portions.
+        # The store may return a part of the events, so it is asked until it returns none.
         self._host.endpoint.replay(wanted, events, more=bool(events), now=now)
 
     def _append(self, event: EventToStore) -> None:

@@ -62,7 +62,7 @@ class ExchangeThread(Protocol):
     """The thread of one exchange, which is the `context` of the requests of that exchange."""
 
     jobs: list[Callable[[], None]]
-    is_over: bool  # its thread does nothing for it any more
+    is_over: bool  # the thread of the exchange has ended its work
 
     def serve(self, request: IncomingRequest) -> None:
         """Let the handler answer a request."""

@@ -157,7 +157,7 @@ class ClientRequests(Connection):
         **options: Unpack[RequestOptions],
     ) -> OutgoingRequest: ...
 
-    if TYPE_CHECKING:  # nothing calls it: at run time this class is no base
+    if TYPE_CHECKING:  # never called: at run time, this class is no base class
 
         def send_request(self, method: str, params: Any = None, **options: Any) -> Any: ...
 
@@ -224,6 +224,6 @@ class ServerRequests(Connection):
         **options: Unpack[RequestOptions],
     ) -> OutgoingRequest: ...
 
-    if TYPE_CHECKING:  # nothing calls it: at run time this class is no base
+    if TYPE_CHECKING:  # never called: at run time, this class is no base class
 
         def send_request(self, method: str, params: Any = None, **options: Any) -> Any: ...

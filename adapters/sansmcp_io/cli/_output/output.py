@@ -107,7 +107,7 @@ class Output:
     def _write(self, stream: TextIO, write: Callable[[], None]) -> None:
         try:
             if self._was_interrupted and _is_full(stream, _PATIENCE):
-                raise Interrupted("nobody reads it")
+                raise Interrupted("the output is not read")
             try:
                 self._writing_to = stream
                 write()

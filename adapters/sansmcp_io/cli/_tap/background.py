@@ -11,9 +11,9 @@ from ..._common.descriptors import wait_for_room
 
 MIB: Final = 1024 * 1024
 _PIECE: Final = 16 * 1024
-"""So much is written at once where somebody reads: it takes a slow reader less than `PATIENCE`."""
+"""Bytes per write to a pipe or terminal: a slow reader takes them in less than `PATIENCE`."""
 PATIENCE: Final = 1.0
-"""Seconds without any progress after which what is left is given up at the end."""
+"""Seconds without progress after which the rest is dropped at the end."""
 
 
 class BackgroundFile:
@@ -95,7 +95,7 @@ class BackgroundFile:
         while rest:
             try:
                 count = os.write(self._descriptor, rest[: self._piece])
-            except BlockingIOError:  # somebody else has set this mode: it is waited for
+            except BlockingIOError:  # another process has made the descriptor non-blocking
                 wait_for_room(self._descriptor)
                 continue
             rest = rest[count:]

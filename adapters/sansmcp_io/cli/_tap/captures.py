@@ -13,7 +13,7 @@ from sansmcp import Config, Side
 FORMAT: Final = "sansmcp-capture"
 VERSION: Final = 1
 HTTP_VERSION: Final = 2
-"""Of a capture of HTTP, whose records are of exchanges: whoever knows 1 alone cannot read it."""
+"""The version of captures of HTTP, whose records are exchanges; readers of version 1 fail."""
 
 _MOST: Final = Config().max_message_bytes
 """A line that grows longer is handed on in pieces: no message is as long."""

@@ -67,7 +67,7 @@ def _open(path: str, what: str, taken: Mapping[str, os.stat_result]) -> int:
 class Notes:
     """Writes trace, summary and warnings.
 
-    Nobody waits for any of it but in the end.
+    Only at the end does the tap wait for a slow reader of these.
 
     Args:
         path: What the file for trace and summary is called; None: standard error.
@@ -92,7 +92,7 @@ class Notes:
         encoding = self._encoding if file is self._stderr else "utf-8"
         data = f"{line}\n".encode(encoding, "backslashreplace")
         if self._missing:
-            note = f"... {self._missing} lines are missing here: nobody took them\n"
+            note = f"... {self._missing} lines are missing here: the reader was too slow\n"
             data = note.encode(encoding) + data
         if file.write(data, self._patience):
             self._missing = 0

@@ -1,6 +1,6 @@
-"""Reads HTTP/1.1 that passes by: where requests and responses begin and end, and what is in them.
+"""Parses passing HTTP/1.1: the beginning, end and content of requests and responses.
 
-The bytes are somebody else's and stay as they are. Each message is read by a parser of its own,
+The bytes stay unchanged. Each message is read by a parser of its own,
 which answers nothing.
 """
 

@@ -24,8 +24,8 @@ def drain(observer: Observer | HTTPObserver) -> list[Observation]:
 class Recorder:
     """Records the bytes of both sides, cut anywhere, in order, with seconds since the start.
 
-    The observer gets the very pieces that the capture gets, in the same order: whoever replays
-    the capture comes to the same findings.
+    The observer gets the same pieces as the capture, in the same order, so that a replay of
+    the capture has the same findings.
 
     Args:
         show: Takes lines of the trace; None: there is none.
