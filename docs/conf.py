@@ -64,6 +64,6 @@ nitpick_ignore = [
 nitpick_ignore_regex = [
     (
         r"py:.*",
-        r"(asyncio|collections\.abc|contextlib|os|types|typing|typing_extensions|attrs?|h11|hypothesis|ssl|trio)\..*",
+        r"(asyncio|collections\.abc|contextlib|os|types|typing|typing_extensions|attrs?|h11|httpx2|hypothesis|ssl|trio)\..*",
     ),
 ]
