@@ -14,7 +14,6 @@ from tests.cluster.by_hand import Events, call
 from tests.support.redis_server import running_redis
 from tests.support.workers import (
     InTurn,
-    Worker,
     bounded,
     client_of,
     initialized,
@@ -25,7 +24,7 @@ from tests.support.workers import (
 
 LEGACY: Final = "2025-11-25"
 MODERN: Final = "2026-07-28"
-LEASE: Final = 1.0
+LEASE: Final = "lease=1"
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -34,15 +33,10 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.02)
 
 
-def owner_of(session: str, workers: list[Worker]) -> Worker:
-    """The worker that has opened a session by hand: it was the first one."""
-    return workers[0]
-
-
 @bounded
 async def test_calls_end_when_the_worker_that_serves_them_is_killed() -> None:
     """With the cause, within the time of a lease; the next ones open another session."""
-    with running_redis() as redis, running_workers(redis.url, 2) as workers:
+    with running_redis() as redis, running_workers(redis.url, 2, LEASE) as workers:
         transport = InTurn(workers)
         async with client_of(transport, revisions=[LEGACY], get_stream=False) as client:
             pid = int(await tool(client, "pid"))
@@ -63,7 +57,7 @@ async def test_calls_end_when_the_worker_that_serves_them_is_killed() -> None:
 @bounded
 async def test_what_was_stored_can_be_read_after_its_worker_was_killed() -> None:
     """To the end of what was sent; then, and for all else, the session does not exist."""
-    with running_redis() as redis, running_workers(redis.url, 3) as workers:
+    with running_redis() as redis, running_workers(redis.url, 3, LEASE) as workers:
         async with httpx2.AsyncClient(timeout=20, trust_env=False) as http:
             session = await initialized(http, workers[0])
             body = call(1, "progress", steps=6, pause=0.1)
@@ -97,7 +91,7 @@ async def test_what_was_stored_can_be_read_after_its_worker_was_killed() -> None
 @bounded
 async def test_redis_that_is_killed_comes_back() -> None:
     """What needs it gets 503 with Retry-After, all else goes on, and no session is lost."""
-    with running_redis() as redis, running_workers(redis.url, 2) as workers:
+    with running_redis() as redis, running_workers(redis.url, 2, LEASE) as workers:
         async with (
             httpx2.AsyncClient(timeout=20, trust_env=False) as http,
             client_of(InTurn(workers), revisions=[MODERN]) as modern,
@@ -133,7 +127,7 @@ async def test_redis_that_is_killed_comes_back() -> None:
 @bounded
 async def test_redis_that_is_paused_loses_no_session(seconds: float) -> None:
     """A short pause is a delay; a longer one ends the calls that are under way."""
-    with running_redis() as redis, running_workers(redis.url, 2) as workers:
+    with running_redis() as redis, running_workers(redis.url, 2, LEASE) as workers:
         async with httpx2.AsyncClient(timeout=20, trust_env=False) as http:
             session = await initialized(http, workers[0])
             response = await http.post(workers[1].url, json=call(1, "pid"), headers=named(session))
@@ -156,7 +150,7 @@ async def test_redis_that_is_paused_loses_no_session(seconds: float) -> None:
 @bounded
 async def test_a_worker_that_is_paused_for_long_counts_as_dead_and_comes_back() -> None:
     """Its calls end meanwhile, and those that it had not begun are not served later."""
-    with running_redis() as redis, running_workers(redis.url, 2) as workers:
+    with running_redis() as redis, running_workers(redis.url, 2, LEASE) as workers:
         async with httpx2.AsyncClient(timeout=20, trust_env=False) as http:
             session = await initialized(http, workers[0])
             response = await http.post(
@@ -180,7 +174,7 @@ async def test_a_worker_that_is_paused_for_long_counts_as_dead_and_comes_back() 
 @bounded
 async def test_a_worker_whose_handler_blocks_the_loop_is_alive() -> None:
     """The lease is renewed by a thread: its sessions wait, as those of one process would."""
-    with running_redis() as redis, running_workers(redis.url, 2) as workers:
+    with running_redis() as redis, running_workers(redis.url, 2, LEASE) as workers:
         async with httpx2.AsyncClient(timeout=20, trust_env=False) as http:
             session = await initialized(http, workers[0])
             blocking = asyncio.create_task(
@@ -200,8 +194,8 @@ async def test_a_worker_that_is_stopped_in_order_finishes_first(how: str) -> Non
     """What it serves for others, and what others serve for it; then it is gone at once."""
     with (
         running_redis() as redis,
-        running_workers(redis.url, 2, how=how) as workers,
-        running_workers(redis.url, 1) as others,
+        running_workers(redis.url, 2, LEASE, how=how) as workers,
+        running_workers(redis.url, 1, LEASE) as others,
     ):
         async with httpx2.AsyncClient(timeout=20, trust_env=False) as http:
             owner, asker = workers

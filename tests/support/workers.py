@@ -24,12 +24,30 @@ INFO: Final[JSONObject] = {"name": "client", "version": "1"}
 MODULE: Final = "tests.support.programs.cluster_worker"
 
 
-class Worker:
+class Place:
+    """Where workers serve."""
+
+    def __init__(self, port: int) -> None:
+        self.port: int = port
+
+    @property
+    def url(self) -> str:
+        """The URL of the endpoint."""
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+
+def free_place() -> Place:
+    """A port that is free."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return Place(listener.getsockname()[1])
+
+
+class Worker(Place):
     """A worker process."""
 
     def __init__(self, url: str, *options: str, how: str = "asgi") -> None:
         with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
-            self.port: int = listener.getsockname()[1]
+            super().__init__(listener.getsockname()[1])
             command = [sys.executable, "-m", MODULE, how, str(listener.fileno()), url, *options]
             self.process = subprocess.Popen(
                 command,
@@ -51,11 +69,6 @@ class Worker:
                 time.sleep(0.02)
             else:
                 return
-
-    @property
-    def url(self) -> str:
-        """Where it serves."""
-        return f"http://127.0.0.1:{self.port}/mcp"
 
     def kill(self) -> None:
         """Kill it at once."""
@@ -149,7 +162,7 @@ def named(session: str | None = None, **more: str) -> dict[str, str]:
     return headers
 
 
-async def initialized(http: httpx2.AsyncClient, worker: Worker, **headers: str) -> str:
+async def initialized(http: httpx2.AsyncClient, worker: Place, **headers: str) -> str:
     """Open a session at a worker, by hand, and return its id."""
     opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": INFO}
     message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening}

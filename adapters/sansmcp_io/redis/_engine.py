@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from redis import ConnectionPool
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, RedisError, ResponseError
+from redis.exceptions import AuthenticationError, ResponseError
 from redis.retry import Retry
 
 from .._common.anomalies import LOGGER
@@ -40,8 +40,6 @@ _STUCK_SECONDS: Final = 60.0
 
 NewConnection: TypeAlias = Callable[[float], Any]
 """Makes a connection of redis-py, from the seconds in which Redis has to answer."""
-
-_FAILURES: Final = (RedisError, OSError, ValueError)
 
 
 class RedisEngine:
@@ -82,7 +80,7 @@ class RedisEngine:
         self._post: Callable[[Callable[[], object]], object]
         self._on_joined: Callable[[], object] = _nothing
         self._on_stopped: Callable[[], object] = _nothing
-        self._threads: list[threading.Thread] = []
+        self._reader: threading.Thread | None = None
 
     # --------------------------------------------------------------------- from the loop
 
@@ -92,7 +90,7 @@ class RedisEngine:
         post: Callable[[Callable[[], object]], object],
         on_joined: Callable[[], object],
     ) -> None:
-        """Start both threads.
+        """Start the thread that writes, which starts the other one when Redis is one of use.
 
         Args:
             member: Takes entries and answers, in the thread of the loop.
@@ -100,10 +98,7 @@ class RedisEngine:
             on_joined: Called there once the worker is known to the others, or cannot be.
         """
         self._member, self._post, self._on_joined = member, post, on_joined
-        for name, run in (("write", self._write), ("read", self._read)):
-            thread = threading.Thread(target=run, name=f"sansmcp redis {name}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        threading.Thread(target=self._write, name="sansmcp redis write", daemon=True).start()
 
     def go_on_with(self, post: Callable[[Callable[[], object]], object]) -> None:
         """Call functions in the thread of another loop from now on."""
@@ -147,7 +142,8 @@ class RedisEngine:
             tells = not self._was_told
             self._was_told = True
         if tells:
-            LOGGER.error("Redis at %s cannot be reached: %s", self._where, error)
+            failure = self._failure or f"Redis at {self._where} cannot be reached: {error}"
+            LOGGER.error("%s", failure)
         if is_first:
             self._post(self._member.went_away)
 
@@ -191,8 +187,12 @@ class RedisEngine:
             try:
                 if connection is None:
                     connection = self._connect()
-                    if not self._has_joined:
+                    if self._reader is None:
                         self._check(connection)
+                        self._reader = threading.Thread(
+                            target=self._read, name="sansmcp redis read", daemon=True
+                        )
+                        self._reader.start()
                     tick_at = 0.0
                 now = time.monotonic()
                 if now >= tick_at and now - self._loop_moved_at < _STUCK_SECONDS + self._lease:
@@ -210,7 +210,7 @@ class RedisEngine:
                 elif self._is_stopping:
                     self._give_up(connection)
                     return
-            except _FAILURES as error:
+            except Exception as error:  # of any kind: the thread must go on
                 if connection is not None:
                     connection.disconnect()
                 connection = None
@@ -282,9 +282,8 @@ class RedisEngine:
         keys, worker = self._keys, self._worker
         # The last entry wakes the thread that reads.
         _run(connection, [("DEL", keys.lease(worker)), ("XADD", keys.inbox(worker), "*", "s", "")])
-        for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join(_TIMEOUT)
+        if self._reader is not None:
+            self._reader.join(_TIMEOUT)
         _run(connection, [("DEL", keys.inbox(worker))])
         connection.disconnect()
 
@@ -354,7 +353,7 @@ class RedisEngine:
                     else:
                         self._trim = last_entry = entries[-1][0]
                         self._post(partial(self._member.receive, fields))
-            except _FAILURES as error:
+            except Exception as error:  # of any kind: the thread must go on
                 if connection is not None:
                     connection.disconnect()
                 connection = None

@@ -507,17 +507,17 @@ def test_a_call_beside_the_loss_of_its_session_waits_for_the_next_one(steps: int
                 return httpx2.Response(405)
             message: Any = json.loads(request.content or b"{}")
             if message.get("method") == "initialize":
-                opened = {
+                opened: JSONObject = {
                     "protocolVersion": LEGACY,
                     "capabilities": {"tools": {}},
                     "serverInfo": INFO,
                 }
-                answer = {"jsonrpc": "2.0", "id": message["id"], "result": opened}
+                answer: JSONObject = {"jsonrpc": "2.0", "id": message["id"], "result": opened}
                 return httpx2.Response(200, json=answer, headers={"mcp-session-id": next(sessions)})
             if "id" not in message:
                 return httpx2.Response(202)
-            result = {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": []}}
-            return httpx2.Response(200, json=result)
+            answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": []}}
+            return httpx2.Response(200, json=answer)
 
         async with (
             httpx2.AsyncClient(transport=httpx2.MockTransport(respond)) as http,

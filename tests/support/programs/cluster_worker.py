@@ -131,7 +131,7 @@ def scoped(scope: Any) -> str | None:
 
 def settings(url: str, options: list[str]) -> dict[str, Any]:
     """The arguments of the server."""
-    numbers: dict[str, Any] = {"lease": 1.0}
+    numbers: dict[str, Any] = {"lease": 5.0}
     for option in options:
         name, _, number = option.partition("=")
         numbers[name] = float(number) if name in ("lease", "keep_events") else int(number)
