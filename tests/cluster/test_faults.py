@@ -24,7 +24,7 @@ from tests.support.workers import (
 
 LEGACY: Final = "2025-11-25"
 MODERN: Final = "2026-07-28"
-LEASE: Final = "lease=1"
+LEASE: Final = "lease=2"
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -9,7 +9,14 @@ from typing import Any, Final
 
 import pytest
 
-from sansmcp import JSONObject, RequestReceived
+from sansmcp import (
+    JSONObject,
+    LimitReached,
+    ProtocolViolation,
+    RequestReceived,
+    ResourceUpdated,
+    ToolsListChanged,
+)
 from sansmcp.http import (
     EventToStore,
     RelayEnded,
@@ -49,6 +56,7 @@ class Store:
         self.lost: Callable[[Any], bool] = lambda _: False
         self.doubled: Callable[[Any], bool] = lambda _: False
         self.is_away = False
+        self.refuses = False
         self.waiting: list[Command] = []
 
     def put(self, command: Command) -> None:
@@ -56,8 +64,9 @@ class Store:
         if self.is_away:
             self.waiting.append(command)
             return
-        answer = self._answer(command.words)
-        if command.done is not None and not (command.only_nothing and answer is not None):
+        answer = OSError("full") if self.refuses else self._answer(command.words)
+        is_nothing = answer is None or isinstance(answer, Exception)
+        if command.done is not None and (is_nothing or not command.only_nothing):
             command.done(answer)
 
     def _answer(self, words: Any) -> Any:
@@ -121,6 +130,7 @@ class Host:
         )
         self.wires: dict[ServerExchange, Any] = {}
         self.requests: list[Any] = []
+        self.reports: list[Any] = []
         self.waits = False  # handlers
         self.member = Member(
             self,
@@ -164,6 +174,8 @@ class Host:
                     | SessionEnded()
                 ):
                     self.member.handle(event)
+                case LimitReached() | ProtocolViolation():
+                    self.reports.append(event)
                 case _:
                     pass
         for exchange in self.endpoint.ready():
@@ -502,3 +514,193 @@ def test_workers_that_were_not_needed_for_long_are_forgotten(store: Store, pair:
         asker.member.tick()
     assert taken_after(store, asker.post(call(3, "x"), session))[0] == 200
     assert len(owner.requests) == 3
+
+
+# ---------------------------------------------------------------------------- stored events
+
+
+def begun(store: Store, pair: Pair, number: int = 3) -> tuple[str, Any, list[str]]:
+    """A call at the owner with so many messages, whose stream has broken: the session, the
+    request, and the ids of the events."""
+    owner, _ = pair
+    owner.waits = True
+    session = owner.open()
+    exchange = owner.post(call(1, "x"), session)
+    request = owner.requests[-1]
+    for step in range(number):
+        owner.endpoint.send_progress(request, step + 1)
+    owner.turn()
+    text = taken(exchange)[1].decode()
+    ids = [line.removeprefix("id: ") for line in text.splitlines() if line.startswith("id: ")]
+    exchange.receive_disconnect(now=store.now)
+    owner.turn()
+    return session, request, ids
+
+
+def progress_in(body: bytes) -> list[int]:
+    """The numbers of the progress in a stream."""
+    data = [line[6:] for line in body.splitlines() if line.startswith(b"data: {")]
+    messages = [json.loads(line) for line in data]
+    return [one["params"]["progress"] for one in messages if "params" in one]
+
+
+def test_a_stream_is_resumed_from_redis(store: Store, pair: Pair) -> None:
+    """At the owner, and by way of another worker; what follows comes behind."""
+    owner, asker = pair
+    session, request, ids = begun(store, pair)
+    resumed: Any = None
+    for host in (owner, asker):
+        resumed = host.get(session, last_event_id=ids[-3])
+        store.deliver()
+        status, body, _ = taken(resumed)
+        assert (status, progress_in(body)) == (200, [2, 3])
+    owner.answer(request)
+    assert taken_after(store, resumed)[2]
+
+
+def test_events_are_bounded(store: Store, pair: Pair) -> None:
+    """The oldest are dropped, which is told to the endpoint."""
+    owner, _ = pair
+    session, _, ids = begun(store, pair, 150)
+    [stream] = [stream for key, stream in store.streams.items() if ":events:" in key]
+    assert len(stream) == 151  # what is dropped, Redis drops
+    resumed = owner.get(session, last_event_id=ids[-2])
+    assert progress_in(taken(resumed)[1]) == [150]
+
+
+@pytest.mark.parametrize("who", [None, "bob"])
+def test_what_was_stored_is_read_after_the_death_of_its_worker(
+    store: Store, pair: Pair, who: str | None
+) -> None:
+    """By its principal, to the end, and once; then the session is gone."""
+    _, asker = pair
+    session, _, ids = begun(store, pair)
+    store.leases.discard(KEYS.lease("A" * 12))
+    exchange = asker.endpoint.exchange(
+        "GET",
+        "/mcp",
+        {**HEADERS, "mcp-session-id": session, "last-event-id": ids[-3]},
+        principal=who,
+        principal_key=who,
+        now=store.now,
+    )
+    exchange.receive_end(now=store.now)
+    asker.turn()
+    status, body, is_complete = taken(exchange)
+    if who is not None:
+        assert status == 404
+        return
+    assert (status, is_complete, progress_in(body)) == (200, True, [2, 3])
+    assert taken(asker.get(session, last_event_id=ids[-1]))[0] == 404
+    assert taken(asker.get(session))[0] == 404
+
+
+def test_events_end_with_their_session(store: Store, pair: Pair) -> None:
+    """Unless the worker ends: then their client may still come for them."""
+    owner, _ = pair
+    for verb in (owner.endpoint.end_session, None):
+        begun(store, pair)
+        if verb is not None:
+            session = owner.endpoint.sessions[0]
+            headers = {**HEADERS, "mcp-session-id": session.id}
+            exchange = owner.endpoint.exchange("DELETE", "/mcp", headers, now=store.now)
+            exchange.receive_end(now=store.now)
+        else:
+            owner.endpoint.close(now=store.now)
+        owner.turn()
+        left = [key for key in store.streams if ":events:" in key]
+        assert len(left) == (0 if verb is not None else 1)
+
+
+def test_events_that_cannot_be_stored_are_reported(store: Store, pair: Pair) -> None:
+    """Redis is full, or has been away for long: the session goes on."""
+    owner, _ = pair
+    session, request, ids = begun(store, pair)
+    store.refuses = True
+    owner.endpoint.send_progress(request, 4)
+    owner.turn()
+    assert [event.rule for event in owner.reports] == ["OWN-033"]
+    resumed = owner.get(session, last_event_id=ids[-1])
+    assert taken(resumed)[0] == 503
+    store.refuses = False
+    store.is_away = True
+    owner.endpoint.send_progress(request, 5, message="x" * 10_000_000)
+    owner.endpoint.send_progress(request, 6, message="x" * 10_000_000)
+    owner.turn()
+    owner.member.went_away()
+    assert taken(owner.get(session, last_event_id=ids[-1]))[0] == 503
+
+
+# ---------------------------------------------------------------------------- what else fails
+
+
+def test_a_lookup_that_fails_is_answered(store: Store, pair: Pair) -> None:
+    """Redis went away while it was asked: the client may try again."""
+    owner, asker = pair
+    session = owner.open()
+    store.refuses = True
+    assert taken(asker.post(call(1, "x"), session))[0] == 503
+    store.refuses = False
+    assert taken_after(store, asker.post(call(1, "x"), session))[0] == 200
+    store.refuses = True  # entries, too: Redis is full
+    exchange = asker.post(call(2, "x"), session)
+    asker.member.tick()
+    assert taken(exchange)[0] == 503
+
+
+def test_changes_go_to_all_workers(store: Store, pair: Pair) -> None:
+    """But not back to the one that has published them."""
+    owner, asker = pair
+    for change in (ToolsListChanged(), ResourceUpdated("file:///a")):
+        owner.member.changes.publish(change, {"why": "test"})
+    entries = store.streams[KEYS.changes]
+    assert len(entries) == 2
+    for host in pair:
+        host.member.changes.receive(entries)
+    assert owner.reports == asker.reports == []
+
+
+def test_changes_that_wait_for_redis_are_bounded(
+    store: Store, pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A program may publish for as long as Redis is away."""
+    owner, _ = pair
+    store.is_away = True
+    for _number in range(1_010):
+        owner.member.changes.publish(ToolsListChanged(), None)
+    assert sum(command.words[0] == "XADD" for command in store.waiting) == 1_000
+    assert len(caplog.records) == 1
+    store.is_away = False
+    for command in store.waiting:
+        store.put(command)
+    owner.member.changes.publish(ToolsListChanged(), None)
+    assert len(store.streams[KEYS.changes]) == 1_001
+
+
+def test_no_more_bodies_wait_than_there_is_room_for(store: Store, pair: Pair) -> None:
+    """A worker that does not read has the others refuse what is large, and not hold all of it."""
+    owner, asker = pair
+    session = owner.open()
+    text = "y" * 15_000_000
+    exchanges = [asker.post(call(number, "x", text=text), session) for number in range(6)]
+    statuses = [taken(exchange)[0] for exchange in exchanges]
+    assert statuses == [0, 0, 0, 0, 503, 503]
+    store.deliver()
+    assert len(owner.requests) == 4
+
+
+def test_a_client_that_leaves_before_its_request_is_sent_costs_nothing(
+    store: Store, pair: Pair
+) -> None:
+    """Parts of the request may be at the owner already."""
+    owner, asker = pair
+    session = owner.open()
+    exchange = asker.post(call(1, "x", text="y" * 3 * LINK_BYTES), session)
+    inbox = store.streams[KEYS.inbox("A" * 12)]
+    first, inbox[:] = inbox[:2], inbox[2:]
+    owner.member.receive(first)
+    exchange.receive_disconnect(now=store.now)
+    asker.turn()
+    store.deliver()
+    assert owner.requests == []
+    assert not owner.member.links["B" * 12].carried_in

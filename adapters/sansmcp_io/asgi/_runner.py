@@ -76,6 +76,8 @@ class ASGIRunner(AsyncioRunner):
             if self._loop.is_running():
                 raise RuntimeError("the application is used by an event loop that still runs")
             if self._loop.is_closed() and (self.wires or self.tasks.running):
+                if self.cluster is not None:
+                    self.cluster.end()
                 return False
         self.loop = AsyncioLoop()
         self._enter(loop)

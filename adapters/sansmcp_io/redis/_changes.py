@@ -45,15 +45,27 @@ class Changes:
         self._engine: Final = engine
         self._key: Final = keys.changes
         self._worker: Final = worker
+        self._waiting = 0
+        self._has_dropped = False
 
     def publish(self, change: Change, meta: JSONObject | None) -> None:
-        """Tell the other workers of a change."""
+        """Tell the other workers of a change; while Redis is away, of the first ones only."""
+        if self._waiting >= _MOST:
+            if not self._has_dropped:
+                self._has_dropped = True
+                LOGGER.warning("%d changes wait for Redis: more are not told to others", _MOST)
+            return
+        self._waiting += 1
         uri = getattr(change, "uri", None)
         subscribed = getattr(change, "subscribed", None)
         told = json.dumps([self._worker, type(change).__name__, uri, subscribed, meta])
         words = ("XADD", self._key, "MAXLEN", "~", _MOST, "*", "c", told)
-        self._engine.put(Command(words, is_lasting=True))
+        self._engine.put(Command(words, self._told, is_lasting=True))
         self._engine.put(Command(("PEXPIRE", self._key, _SECONDS * 1000), is_lasting=True))
+
+    def _told(self, _outcome: Any) -> None:
+        self._waiting -= 1
+        self._has_dropped = False
 
     def receive(self, entries: Iterable[Fields]) -> None:
         """Tell the clients of this worker of changes that others have published."""
