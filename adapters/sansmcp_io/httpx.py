@@ -49,7 +49,7 @@ def build_request(
 
     Args:
         client: The client that is to send it.
-        exchange: What the endpoint wants sent.
+        exchange: The exchange to send.
         connect: Seconds that opening a connection may take.
         trace: The extension `trace` of httpx2.
     """
@@ -71,7 +71,7 @@ def failure_text(
     """A failure and its remedy, in one sentence without text of the peer.
 
     Args:
-        error: What the client has raised.
+        error: The exception of the client.
         has_head: The head of the response had come.
         connect: Seconds that opening a connection might take.
     """

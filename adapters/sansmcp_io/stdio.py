@@ -219,7 +219,7 @@ def taken_standard_streams() -> Generator[tuple[Source, Sink], None, None]:
     Keeps STDIO-002.
 
     Raises:
-        RuntimeError: One of the two is closed.
+        RuntimeError: Standard input or output is closed.
     """
     # A descriptor that was closed when Python started may be any other file by now.
     if sys.__stdin__ is None or sys.__stdout__ is None:

@@ -16,9 +16,9 @@ from .._common.call import NotificationHandler, not_async
 from .loop import Mailbox, Tasks
 
 _MOST_RUNNING: Final = 100
-"""How many notifications an async handler handles at once."""
+"""The number of notifications that an async handler handles at once."""
 _MOST_WAITING: Final = 1_000
-"""How many notifications wait. With one more, the oldest is dropped."""
+"""The number of notifications that may wait. Of more, the oldest is dropped."""
 
 
 @contextmanager

@@ -42,7 +42,7 @@ class Call(CallBase, Requester):
 
 
 _MOST_ANSWERING: Final = 100
-"""How many questions about one request are answered at once; the others wait."""
+"""The number of questions about one request that are answered at once. The others wait."""
 
 
 class QuestionCall(Question, Call):

@@ -98,7 +98,7 @@ async def open_client(
         restarts: How often that is done.
 
     Raises:
-        Exception: What `opening` raises when it fails for the first time.
+        Exception: The exception of `opening`, if the first start fails.
     """
     if restarts == 0:
         async with opening() as session:

@@ -62,7 +62,7 @@ class LookupRunner:
     """Calls the functions of the application, each in a task and for a limited time.
 
     Attributes:
-        stores: What waits to be stored, by session.
+        stores: The events that wait to be stored, by session.
     """
 
     def __init__(self, host: LookupHost, options: LookupOptions) -> None:
@@ -77,10 +77,10 @@ class LookupRunner:
 
         Args:
             what: Its name, for the exception.
-            awaitable: What is awaited.
+            awaitable: The awaitable of the application.
 
         Raises:
-            LookupTimeout: It took too long, and was cancelled.
+            LookupTimeout: The awaitable took too long, and was cancelled.
         """
         with self._new_scope():
             return await awaitable

@@ -22,7 +22,7 @@ class HTTPWireBase(ABC):
     """Hands data of a client to its connection object, and writes the output of that object.
 
     Args:
-        server: What all connections share.
+        server: The state that all connections share.
         connection: The connection object.
         client: Address and port of the other end, for traces.
 

@@ -61,7 +61,7 @@ class Mailbox(Protocol):
         ...
 
     def fail(self, error: BaseException) -> None:
-        """Let `take` raise this, and wake the caller."""
+        """Let `take` raise an exception, and wake the caller."""
         ...
 
     async def take(self) -> Any:

@@ -30,13 +30,13 @@ class _Process:
         self.session: RequestSender | None = None
         self.error: Exception | None = None
 
-    def tried(self) -> None:
+    def note_tried(self) -> None:
         """Note that the process runs, or could not be started."""
         self.is_tried = True
         self.is_started.set()
 
     @property
-    def is_of_use(self) -> bool:
+    def is_usable(self) -> bool:
         """Whether the process runs, or is being started."""
         if self.session is None:
             return not self.is_tried
@@ -94,12 +94,12 @@ class Restarter:
         """Return the session with the running process. A process that has ended is started again.
 
         Raises:
-            ConnectionLost: It may not, or could not, be started again; or the block was left.
+            ConnectionLost: No restart is left, or the restart failed, or the block has ended.
         """
         if self._is_over:
             raise ConnectionLost("the connection has ended")
         process = self._process
-        if not process.is_of_use:
+        if not process.is_usable:
             if self._left == 0:
                 lost = ConnectionLost(f"the server has ended again after {self._restarts} restarts")
                 raise with_stderr(lost, self.session.sending.stderr)
@@ -136,7 +136,7 @@ class Restarter:
                 await former.has_ended.wait()
             async with self._opening() as session:
                 process.session = self.session = session
-                process.tried()
+                process.note_tried()
                 await process.is_to_end.wait()
         except Exception as error:
             if process.session is not None:
@@ -145,5 +145,5 @@ class Restarter:
             if former is not None:
                 LOGGER.warning("the server could not be started again: %s", error)
         finally:
-            process.tried()
+            process.note_tried()
             process.has_ended.set()

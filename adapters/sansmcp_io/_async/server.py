@@ -186,7 +186,7 @@ class HTTPServerCall(ServerCall):
 
 
 BACKLOG: Final = 1024
-"""How many connections may wait to be accepted."""
+"""The number of connections that may wait to be accepted."""
 Address: TypeAlias = tuple[str, int]
 
 

@@ -84,7 +84,7 @@ class Allowance:
         self._held_bytes -= size
 
     def _has_memory_for(self, size: int) -> bool:
-        """Whether this many more bytes may be held; a single message may have any size."""
+        """Whether `size` more bytes may be held. A single message may have any size."""
         return self._held_bytes == 0 or self._held_bytes + size <= MOST_BYTES
 
     def _say_dropped(self) -> None:
@@ -96,7 +96,7 @@ class Allowance:
 UNSENT_BYTES: Final = 1_048_576
 """While there is more unsent output than this, output that can wait is not added."""
 FLUSH_SECONDS: Final = 1.0
-"""How long the end of a connection waits for a peer that reads nothing of the last output."""
+"""Seconds that the end of a connection waits for a peer that does not read the last output."""
 FLUSH_SECONDS_AT_EOF: Final = 5.0
 """The same where the peer has ended its stream and reads on, as a shell's pipeline does."""
 

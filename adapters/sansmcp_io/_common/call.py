@@ -168,7 +168,7 @@ class ServerCallBase(CallBase):
 
         Args:
             level: One of `sansmcp.LOG_LEVELS`.
-            data: What to log, any JSON value. It must hold no credentials.
+            data: The JSON value to log. It must contain no credentials.
             logger: The name of the logger.
 
         Returns:
@@ -287,7 +287,7 @@ def check_progress_handler(on_progress: ProgressHandler | None) -> None:
     """Check that `on_progress` is a plain function.
 
     Raises:
-        TypeError: It is async, so calling it would do nothing.
+        TypeError: The function is async, so calling it would do nothing.
     """
     if is_async(on_progress):
         raise TypeError(f"on_progress must be a plain function, and {on_progress!r} is async")
@@ -301,7 +301,7 @@ def not_async(outcome: Returned, what: str) -> Returned:
         what: The name of the function, for the exception.
 
     Raises:
-        TypeError: It is awaitable: the function, which did not look async, is.
+        TypeError: The value is awaitable, so the function is async.
     """
     if inspect.isawaitable(outcome):
         if inspect.iscoroutine(outcome):

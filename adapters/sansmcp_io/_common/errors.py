@@ -40,7 +40,7 @@ class PeerError(Exception):
     Attributes:
         code: The JSON-RPC error code.
         message: The peer's sentence.
-        data: What the peer added, or None.
+        data: The `data` of the error, or None.
         text: One sentence on what the error means to this side, where there is more to say.
         status: The HTTP status of the response that brought the error; None elsewhere.
         retry_after: Seconds after which the request may be sent again, if the server said so.
@@ -193,7 +193,7 @@ def check_extra(name: str, package: str = "") -> None:
     """Import the package of an extra, which has the same name if nothing else is said.
 
     Raises:
-        ModuleNotFoundError: It is not installed, or lacks a package itself.
+        ModuleNotFoundError: The package is not installed, or lacks a package itself.
     """
     try:
         import_module(package or name)

@@ -19,7 +19,7 @@ DEFAULT_LOOKUP_TIMEOUT: Final = 10.0
 RETRY_SECONDS: Final = 5
 """How long a client is told to wait whose request needs a lookup that took too long."""
 LATE: Final = "the server could not look up in time what this request needs: try again later"
-"""What the client of such a request is told."""
+"""The text of the error for such a request."""
 MOST_EVENTS: Final = 1_000
 """Events of a session that may wait to be stored; with one more, that one is lost."""
 MOST_BYTES: Final = 4 * 1024 * 1024

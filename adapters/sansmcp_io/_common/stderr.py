@@ -8,13 +8,13 @@ from typing import Final
 from .anomalies import LOGGER
 
 STDERR_SECONDS: Final = 2.0
-"""How long the end of standard error is waited for after the process has ended."""
+"""Seconds to wait for the end of standard error, after the process has ended."""
 LAST_WORDS_SECONDS: Final = 0.5
-"""How long to wait for the rest of the output of a process that has ended."""
+"""Seconds to wait for the rest of the output of a process that has ended."""
 LOOK_AGAIN_SECONDS: Final = 0.01
-"""How often to look whether the processes that it has left behind have ended."""
+"""Seconds between two tests whether the processes that it has left behind have ended."""
 TAIL_BYTES: Final = 4096
-"""How much of the end of standard error is kept, to be shown with errors."""
+"""The bytes of the end of standard error that are kept, and shown with errors."""
 _LINE_BYTES: Final = 65_536
 """A longer line is handed on in pieces."""
 

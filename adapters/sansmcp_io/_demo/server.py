@@ -38,7 +38,7 @@ CAPABILITIES: Final[JSONObject] = {"tools": {}, "resources": {"subscribe": True}
 COUNTER: Final = "demo:counter"
 """The one resource: how often `touch` was called."""
 BANNER: Final = "the demo server is starting"
-"""What careless servers print on standard output before they speak the protocol."""
+"""A line that careless servers print on standard output before the first message."""
 
 RESOURCE_NOT_FOUND: Final = -32002
 """Of the revisions with a handshake; where there is none, the library sends what took its place."""

@@ -12,7 +12,7 @@ from .heads import check_lines, sentence_without_quotes
 
 _NO_RESPONSE: Final = "the server has closed the connection without a response"
 MAX_HEAD_BYTES: Final = 65_536
-"""How many bytes the head of a response may have: some servers set large cookies."""
+"""The bytes that the head of a response may have: some servers set large cookies."""
 # What h11 is told instead of the request: of that, only the method matters for what may come back.
 # Written by it, a request would cost more than all that it does for the response, most of that for
 # a look at each field, and those of an exchange are known to be sound. Nor is it told that this is
@@ -112,7 +112,7 @@ class HTTPClientConnection:
         """The connection has broken: tell the exchange, if there is one still.
 
         Args:
-            text: What happened, in one sentence without secrets.
+            text: The reason, as a sentence without secrets.
             now: The clock of the endpoint, in seconds.
         """
         exchange, self._exchange = self._exchange, None

@@ -46,7 +46,7 @@ class HTTPConnection(Sending):
     connection is closed after that response, and a client then knows which to send again.
 
     Args:
-        endpoint: What serves the requests.
+        endpoint: The endpoint that serves the requests.
         paths: The paths of the endpoint; others get 404.
         authenticates: Stop at each head until `admit` or `refuse` was called.
         context: Becomes `IncomingRequest.context`.

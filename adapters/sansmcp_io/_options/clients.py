@@ -110,7 +110,7 @@ class StreamClientOptions(ClientOptions[RequestHandlerT]):
     """The options of a client on a stream of bytes.
 
     Args:
-        trace: Told of everything that happens on this side.
+        trace: Gets the bytes and events of this side.
     """
 
     trace: Trace | None = None
@@ -141,8 +141,8 @@ class StdioClientOptions(StreamClientOptions[RequestHandlerT]):
     Raises:
         OSError: The process could not be started.
         PeerError: The server refused `initialize`.
-        RequestTimeout: It did not answer in time.
-        ConnectionLost: It ended before it answered.
+        RequestTimeout: The server did not answer in time.
+        ConnectionLost: The server ended before it answered.
         InvalidAnswer: Its answer is not valid.
         StartFailed: There is no common revision, or a required capability is missing.
     """
@@ -179,7 +179,7 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
     Leaving the block cancels what is still open, and ends the session if there is one.
 
     Args:
-        url: Where the server is, `http` or `https`.
+        url: The URL of the server, `http` or `https`.
         revisions: The revisions to speak. With 2024-11-05 among them, servers of HTTP+SSE are
             recognised, too.
         headers: Headers of every request, such as `{"Authorization": "Bearer ..."}`. They go to
@@ -192,7 +192,7 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
         proxies: What if the environment names a proxy for this URL: `"use"` it, which needs the
             extra `httpx`, `"refuse"` to connect, or `"ignore"` it.
         limits: Limits on connections and times.
-        trace: Told of everything that happens on this side.
+        trace: Gets the bytes and events of this side.
         http: The httpx2 client that sends the requests: an `httpx2.AsyncClient` on a loop, an
             `httpx2.Client` without one. Its proxies, certificates, `auth=` and event hooks apply,
             and it is not closed. None: a client of this library for `url` alone.

@@ -98,7 +98,7 @@ class ServerOptions(AnyServerOptions, Generic[ReadyHandlerT]):
             (on a loop) runs for as long as the connection.
         drain: Seconds that handlers have to finish after the input has ended; then they are
             cancelled.
-        trace: Told of everything that happens on this side.
+        trace: Gets the bytes and events of this side.
     """
 
     on_ready: ReadyHandlerT | None = None
@@ -230,7 +230,7 @@ class LoopHTTPServerOptions(
     """The options of a server of many clients on an event loop.
 
     Args:
-        old_paths: Where clients of 2024-11-05 are served, beside `path`.
+        old_paths: The paths for clients of 2024-11-05, beside `path`.
         on_ready: Called with the `Server` of each session when its client is ready; an async
             function runs for as long as the session. Clients without one cause no call.
         drain: Seconds that open requests have to finish when the server ends.
@@ -284,12 +284,12 @@ class ListeningServerOptions(
         path: The path of the endpoint; other paths get 404.
         tls: For HTTPS. Without it, credentials can be read on their way.
         limits: Limits on connections.
-        trace: Told of everything that happens on this side.
+        trace: Gets the bytes and events of this side.
 
     Raises:
         ValueError: Other machines can reach `host`, and `hosts` is empty; or options contradict
             each other.
-        OSError: It is not possible to listen at this address.
+        OSError: Listening at this address has failed.
         ModuleNotFoundError: The extra `h11` is not installed.
     """
 

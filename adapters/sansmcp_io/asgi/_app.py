@@ -19,7 +19,7 @@ from .._options.arguments import described, init_takes
 from .._options.checks import check_path, kept
 from .._options.servers import LoopHTTPServerOptions
 from ..asyncio._tasks import finished
-from ._exchange import Authenticate, Receive, Send, carry, respond
+from ._exchange import Authenticate, Receive, Send, respond, serve
 from ._runner import ASGIRunner, Scope, ServerCall
 
 Handler: TypeAlias = Callable[[ServerCall], Result]
@@ -46,7 +46,7 @@ class _AppOptions(LoopHTTPServerOptions[Authenticate, ReadyHandler]):
         authenticate: Called with the scope of each request; returns the principal, or raises
             `Unauthorized`. Plain or async. Sessions are open only to the principal that has opened
             them. Preflights are not authenticated.
-        old_paths: Where clients of 2024-11-05 are served, beside `path`: the paths that clients
+        old_paths: The paths for clients of 2024-11-05, beside `path`: the paths that clients
             see, which include the place where the application is mounted.
     """
 
@@ -108,7 +108,7 @@ class App(AllClients):
                 return
             runner = self._runner_here()
             options = self._options
-            await carry(runner, options.authenticate, options.principal_key, scope, receive, send)
+            await serve(runner, options.authenticate, options.principal_key, scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
         else:

@@ -29,7 +29,7 @@ _SKIPPED_BYTES: Final = 65_536
 _END: Final = {"type": "http.response.body", "body": b"", "more_body": False}
 
 
-async def carry(
+async def serve(
     runner: ASGIRunner,
     authenticate: Authenticate | None,
     principal_key: PrincipalKey | None,
@@ -41,14 +41,14 @@ async def carry(
     failures: list[BaseException] = []
     runner.failures[id(scope)] = failures
     try:
-        await _carry(runner, authenticate, principal_key, scope, receive, send)
+        await _serve(runner, authenticate, principal_key, scope, receive, send)
     finally:
         del runner.failures[id(scope)]
     if failures:
         raise failures[0]
 
 
-async def _carry(
+async def _serve(
     runner: ASGIRunner,
     authenticate: Authenticate | None,
     principal_key: PrincipalKey | None,

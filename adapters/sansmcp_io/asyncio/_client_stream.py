@@ -93,7 +93,7 @@ class ClientStreams:
         """A new connection, and its own address.
 
         Raises:
-            OSError: It could not be opened.
+            OSError: The connection could not be opened.
         """
         connected: socket.socket = await connect_tcp(host, port)
         name = address_text(connected.getsockname())

@@ -39,7 +39,7 @@ class HTTPService(AsyncioRunner, HTTPServiceBase):
             The addresses.
 
         Raises:
-            OSError: It is not possible to listen at this address.
+            OSError: Listening at this address has failed.
         """
         await self.join_cluster()
         new_wire = partial(HTTPWire, self, tls)

@@ -21,14 +21,14 @@ from ._loop import AsyncioLoop
 from ._tasks import end_all, finished
 
 _POLL_SECONDS: Final = 0.05
-"""How often to look whether it has ended, on systems where no descriptor tells that."""
+"""Seconds between two tests whether the process has ended, on systems without pidfd."""
 
 
 class Child:
     """A running server process.
 
     Raises:
-        OSError: It could not be started.
+        OSError: The process could not be started.
     """
 
     def __init__(self, options: StdioClientOptions[Any]) -> None:
@@ -146,7 +146,7 @@ async def open_child(
     """Start a process and end it, whatever happens in between.
 
     Raises:
-        OSError: It could not be started.
+        OSError: The process could not be started.
     """
     child = Child(options)
     watching = asyncio.get_running_loop().create_task(child.watch())

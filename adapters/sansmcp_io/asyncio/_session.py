@@ -209,9 +209,9 @@ class StreamSession(StreamDispatcher):
         self._turn()
 
     async def _finish_what_was_read(self) -> None:
-        await self._while_somebody_waits()
+        await self._until_all_served()
         await asyncio.sleep(self._drain)  # the time for requests that were read
-        await self._while_somebody_waits()
+        await self._until_all_served()
         self.connection.close(now=self.clock())
         self.wake()
 
@@ -282,7 +282,7 @@ class StreamSession(StreamDispatcher):
             self.wake()
             await self._room.wait()
 
-    async def _while_somebody_waits(self) -> None:
+    async def _until_all_served(self) -> None:
         """Wait until no request that was read waits for room, as long as the peer reads."""
         self._all_served = asyncio.Event()
         self.wake()

@@ -12,7 +12,7 @@ Returned = TypeVar("Returned")
 
 _CREATED: Final = inspect.CORO_CREATED
 _AGAIN_SECONDS: Final = 1.0
-"""How often a task is cancelled again that goes on after it was cancelled."""
+"""Seconds after which a task that ignores its cancellation is cancelled again."""
 
 
 def cancel(task: asyncio.Task[Any]) -> None:
@@ -68,7 +68,7 @@ class Tasks:
     """Tasks that run until all of them are ended; no caller waits for one of them.
 
     Args:
-        fail: Called with what one of them raises.
+        fail: Called with an exception that a task raises.
     """
 
     def __init__(self, fail: Callable[[BaseException], object]) -> None:

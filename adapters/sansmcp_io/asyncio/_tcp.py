@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from ._tasks import end_all
 
 _DELAY_SECONDS: Final = 0.25
-"""How long an address is tried before the next one is tried as well (RFC 8305, section 5)."""
+"""Seconds after which the next address is tried as well (RFC 8305, section 5)."""
 
 _Address: TypeAlias = tuple[int, int, int, str, Any]
 
@@ -71,7 +71,7 @@ async def _first_of(
     """Try all addresses until one is connected. Every attempt is added to `attempts`.
 
     Raises:
-        OSError: None could be connected.
+        OSError: No address could be connected to.
     """
     loop = asyncio.get_running_loop()
     untried, running = deque(addresses), set[asyncio.Task[socket.socket]]()

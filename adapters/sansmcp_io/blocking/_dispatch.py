@@ -58,11 +58,11 @@ if TYPE_CHECKING:
 Result: TypeAlias = JSONObject | RequireInput
 
 _MOST_NESTED: Final = 20
-"""How many handlers may wait inside each other in one thread; more would fill its stack."""
+"""The number of handlers that may be nested in one thread. More would fill its stack."""
 _NOTIFICATION: Final = "on_notification"
 _PROGRESS: Final = "on_progress"
 _MOST_NOTIFICATIONS: Final = 1_000
-"""How many notifications wait. With one more, the oldest is dropped."""
+"""The number of notifications that may wait. Of more, the oldest is dropped."""
 _ToTell: TypeAlias = tuple[str, Callable[[], object], int | None]
 """The name of a function for the log, the function, and the memory of a notification."""
 
@@ -194,7 +194,7 @@ class EventDispatcher(WaitingThreads):
 
     # -------------------------------------------------------------------------------- jobs
 
-    def _next_job(self) -> Callable[[], None] | None:
+    def _next_callback(self) -> Callable[[], None] | None:
         if getattr(self._local, "only_reads", False):
             self._ring_some(len(self._requests) + self._has_to_tell)
             return None
@@ -212,7 +212,7 @@ class EventDispatcher(WaitingThreads):
 
     def work(self) -> None:
         """Call all functions of the application that can be called now."""
-        while (job := self._next_job()) is not None:
+        while (job := self._next_callback()) is not None:
             self._pass_on()
             job()
 

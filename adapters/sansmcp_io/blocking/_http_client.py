@@ -62,10 +62,10 @@ class HTTPSession(HTTPClientWire, RequestSender):
 
     # -------------------------------------------------------------------------- authorization
 
-    def _next_job(self) -> Callable[[], None] | None:
+    def _next_callback(self) -> Callable[[], None] | None:
         if self._to_authorize is not None and not self._is_authorizing and not self._is_ending:
             return self._authorize
-        return super()._next_job()
+        return super()._next_callback()
 
     def _authorize(self) -> None:
         """Ask the application, once for all requests that are refused meanwhile."""

@@ -50,10 +50,10 @@ class HTTPClientWire(WaitingThreads):
     # ---------------------------------------------------------------------------- waiting
 
     @property
-    def _own_alarm(self) -> float:
+    def _wire_deadline(self) -> float:
         return min((job.deadline for job in self._running.values()), default=math.inf)
 
-    def _get_ready(self) -> None:
+    def _prepare_select(self) -> None:
         self._has_begun = False
 
     def _select(self, seconds: float) -> bool:
@@ -69,7 +69,7 @@ class HTTPClientWire(WaitingThreads):
     def _needs_reader(self) -> bool:
         return self._has_begun
 
-    def _rouse(self) -> None:
+    def _wake_select(self) -> None:
         self._bells.put(None)
 
     def _leave_to_parent(self) -> None:
@@ -78,7 +78,7 @@ class HTTPClientWire(WaitingThreads):
 
     # ---------------------------------------------------------------------------- sending
 
-    def _push(self) -> None:
+    def _write_output(self) -> None:
         while self._send_and_abort():
             self._dispatch()
 
@@ -128,7 +128,7 @@ class HTTPClientWire(WaitingThreads):
         self._reports.append(partial(function, *args))
         self._bells.put(None)
 
-    def _pull(self, ready: bool) -> None:
+    def _handle_ready(self, ready: bool) -> None:
         while not self._bells.empty():
             self._bells.get()
         for _ in range(len(self._reports)):
@@ -275,7 +275,7 @@ class HTTPClientWire(WaitingThreads):
         except Exception as error:
             LOGGER.error("the trace failed", exc_info=error)
 
-    def _drop_trace(self) -> None:
+    def _stop_tracing(self) -> None:
         self._trace = None
 
 

@@ -20,7 +20,7 @@ Returned = TypeVar("Returned")
 
 
 class _Interrupts:
-    """There is one, because a process has one handler of SIGINT. Other threads are not concerned.
+    """Holds SIGINT back in the main thread. One object, since a process has one SIGINT handler.
 
     Attributes:
         depth: How many methods of this package are on the stack of the main thread: a function of

@@ -25,7 +25,7 @@ Item = TypeVar("Item")
 Progress: TypeAlias = tuple[float, float | None, str | None]
 """Progress, total and message, as `on_progress` gets them."""
 _MOST_PROGRESS: Final = 1_000
-"""How many reports of progress wait for a slow handler. With one more, the oldest is dropped."""
+"""The reports of progress that may wait for a slow handler. Of more, the oldest is dropped."""
 
 
 class Mailbox(Generic[Item]):

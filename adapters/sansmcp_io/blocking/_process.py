@@ -25,9 +25,9 @@ from .._options.clients import StdioClientOptions
 from ._interrupts import interruptible
 
 _MOST_SAID_BYTES: Final = 1_048_576
-"""How many bytes of standard error wait for `on_stderr`. Of more, the oldest are dropped."""
+"""The bytes of standard error that may wait for `on_stderr`. Of more, the oldest are dropped."""
 _LOOK_AGAIN_IN_A_CALL_SECONDS: Final = 0.25
-"""How often to look whether the process has ended, on systems where no descriptor tells that."""
+"""Seconds between two tests whether the process has ended, on systems without pidfd."""
 
 
 class Child:
@@ -37,7 +37,7 @@ class Child:
         on_lines: Takes a function that calls `on_stderr`, to be called later.
 
     Raises:
-        OSError: It could not be started.
+        OSError: The process could not be started.
     """
 
     def __init__(self, options: StdioClientOptions[Any]) -> None:

@@ -115,7 +115,7 @@ class Restarter(Forkable):
         """Return the session with the running process. A process that has ended is started again.
 
         Raises:
-            ConnectionLost: It may not, or could not, be started again, or is about to be.
+            ConnectionLost: No restart is left, or the restart failed, or is under way.
         """
         if self._restarts == 0 or self._is_open:
             return self.session

@@ -136,14 +136,14 @@ def _serve(session: StdioSession, threads: int) -> None:
     """Serve until the connection has ended: in this thread, or in so many others."""
     failures: list[BaseException] = []
 
-    def help_out() -> None:
+    def serve_in_thread() -> None:
         try:
             session.serve()
         except BaseException as error:  # such as `sys.exit` in a handler, which ends the program
             failures.append(error)
 
     helpers = (
-        [threading.Thread(target=help_out, daemon=True) for _ in range(threads)]
+        [threading.Thread(target=serve_in_thread, daemon=True) for _ in range(threads)]
         if threads > 1
         else []
     )

@@ -20,7 +20,7 @@ from .._common.trace import Trace
 from ._waiting import WaitingThreads
 
 _PIECE_BYTES: Final = getattr(select, "PIPE_BUF", 512)
-"""How many bytes a pipe takes without waiting once it is ready, even in blocking mode."""
+"""The bytes that a ready pipe takes without waiting, even in blocking mode."""
 Ready = list[tuple[int, int]]
 
 
@@ -38,7 +38,7 @@ class Watched(Protocol):
         ...
 
     def look(self) -> None:
-        """Look for events that no descriptor tells; called after each poll."""
+        """Test for events that no descriptor reports. Called after each poll."""
         ...
 
     def heard(self) -> None:
@@ -87,16 +87,16 @@ class StdioWire(WaitingThreads):
     # ---------------------------------------------------------------------------- reading
 
     @property
-    def _own_alarm(self) -> float:
+    def _wire_deadline(self) -> float:
         return math.inf if self._watched is None else self._watched.alarm
 
-    def _get_ready(self) -> None:
+    def _prepare_select(self) -> None:
         self._want_output(bool(self._taken or self.connection.unsent_bytes))
 
     def _select(self, seconds: float) -> Ready:
         return self._poll.poll(math.ceil(seconds * 1000))
 
-    def _pull(self, ready: Ready) -> None:
+    def _handle_ready(self, ready: Ready) -> None:
         watched = self._watched
         has_come = False
         for descriptor, _ in ready:
@@ -143,20 +143,20 @@ class StdioWire(WaitingThreads):
             self._trace.happened(event)
         return event
 
-    def _drop_trace(self) -> None:
+    def _stop_tracing(self) -> None:
         self._trace = None
 
     @property
     def _needs_reader(self) -> bool:
         return bool(self._taken) and not self._waits_for_output
 
-    def _rouse(self) -> None:
+    def _wake_select(self) -> None:
         with contextlib.suppress(BlockingIOError):  # the pipe is full, so the thread is awake
             os.write(self._wakes, b"\0")
 
     # ---------------------------------------------------------------------------- writing
 
-    def _push(self) -> None:
+    def _write_output(self) -> None:
         self._write()
 
     def _want_output(self, wants: bool) -> None:

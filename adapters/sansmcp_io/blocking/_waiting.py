@@ -69,11 +69,11 @@ class WaitingThreads(Guarded):
 
     @property
     @abstractmethod
-    def _own_alarm(self) -> float:
+    def _wire_deadline(self) -> float:
         """The time at which the wire has to act even if no data comes; `math.inf`: never."""
 
     @abstractmethod
-    def _get_ready(self) -> None:
+    def _prepare_select(self) -> None:
         """Prepare for `_select`. Called with the lock."""
 
     @abstractmethod
@@ -81,11 +81,11 @@ class WaitingThreads(Guarded):
         """Wait until data can be read or written, or for `seconds`. Called without the lock."""
 
     @abstractmethod
-    def _pull(self, ready: Any) -> None:
+    def _handle_ready(self, ready: Any) -> None:
         """Read and write on the descriptors that `_select` has returned."""
 
     @abstractmethod
-    def _push(self) -> None:
+    def _write_output(self) -> None:
         """Write output as far as that needs no waiting."""
 
     @property
@@ -94,11 +94,11 @@ class WaitingThreads(Guarded):
         """Whether the thread in `_select` has to be woken, to select other descriptors."""
 
     @abstractmethod
-    def _rouse(self) -> None:
+    def _wake_select(self) -> None:
         """Make `_select` return in the thread that is in it."""
 
     @abstractmethod
-    def _drop_trace(self) -> None:
+    def _stop_tracing(self) -> None:
         """Stop using the trace, which may have failed."""
 
     def flush(self, *, until_taken: bool = False) -> None:
@@ -123,7 +123,7 @@ class WaitingThreads(Guarded):
         """Handle all events."""
 
     @abstractmethod
-    def _next_job(self) -> Callable[[], None] | None:
+    def _next_callback(self) -> Callable[[], None] | None:
         """Return a function of the application that can be called now, if there is one."""
 
     # ---------------------------------------------------------------------------- waiting
@@ -146,7 +146,7 @@ class WaitingThreads(Guarded):
         """
         try:
             while not is_done():
-                if (job := self._next_job()) is not None:
+                if (job := self._next_callback()) is not None:
                     self._pass_on()
                     job()
                 elif time.monotonic() >= until:
@@ -208,8 +208,8 @@ class WaitingThreads(Guarded):
         if self.is_forked:
             raise ConnectionLost(FORKED)
         deadline = self.side.next_timeout()
-        self._get_ready()
-        alarm = min(until, self._own_alarm)
+        self._prepare_select()
+        alarm = min(until, self._wire_deadline)
         self._alarm = alarm = alarm if deadline is None else min(alarm, deadline)
         self._is_read = True
         try:
@@ -226,14 +226,14 @@ class WaitingThreads(Guarded):
         finally:
             self._is_read = False
         try:
-            self._pull(ready)
+            self._handle_ready(ready)
             now = time.monotonic()
             # If no thread read when the timeout came due, data that came meanwhile counts first.
             if not (is_late and ready and now < self._late_until):
                 self.side.handle_timeout(now)
             self.turn()
         except BaseException:
-            self._break_down()
+            self._end_after_failure()
             raise
 
     # ---------------------------------------------------------------------------- ending
@@ -260,7 +260,7 @@ class WaitingThreads(Guarded):
         try:
             self._turn()
         except BaseException:
-            self._break_down()
+            self._end_after_failure()
             raise
 
     def cancel_soon(self, handle: Any) -> None:
@@ -270,12 +270,12 @@ class WaitingThreads(Guarded):
             with self:
                 self.turn()
 
-    def _break_down(self) -> None:
+    def _end_after_failure(self) -> None:
         """End the connection, since a trace or a log handler of the application has failed.
 
         That failure may have lost an event, and a caller would wait for it forever.
         """
-        self._drop_trace()
+        self._stop_tracing()
         self.side.close(now=time.monotonic())
         self._dispatch()
         self.ring_all()
@@ -286,14 +286,14 @@ class WaitingThreads(Guarded):
         self._dispatch()
         if self._is_released:
             return
-        self._push()
+        self._write_output()
         if self._is_read:
             deadline = self.side.next_timeout()
             if self._needs_reader:
-                self._rouse()
+                self._wake_select()
             elif deadline is not None and deadline < self._alarm:
                 self._alarm = deadline
-                self._rouse()
+                self._wake_select()
         if self.side.state is State.CLOSED:
             self.ring_all()
             self._wake_reader()
@@ -301,7 +301,7 @@ class WaitingThreads(Guarded):
     def _wake_reader(self) -> None:
         """Wake the thread that selects, so that it tests its condition again."""
         if self._is_read:
-            self._rouse()
+            self._wake_select()
 
     # ------------------------------------------------------------------------------- room
 

@@ -31,7 +31,7 @@ def read_object(given: str) -> JSONObject:
     """Read the JSON object in an argument, in a file (`@file`) or on standard input (`-`).
 
     Raises:
-        UsageError: It cannot be read, or is not a JSON object.
+        UsageError: The argument cannot be read, or is not a JSON object.
     """
     text, where = _read(given)
     try:
@@ -173,7 +173,7 @@ def check_url(given: str) -> str:
     """The URL of a server on HTTP.
 
     Raises:
-        UsageError: It is not one, or has a password in it, which other people would see.
+        UsageError: The argument is no URL, or contains a password, which other users could see.
     """
     try:
         parts = urlsplit(given)
@@ -195,7 +195,7 @@ def headers(given: Iterable[str]) -> tuple[tuple[str, str], ...]:
     An error does not show the value, which may be a secret.
 
     Raises:
-        UsageError: One is not valid, or a file cannot be read.
+        UsageError: An option is not valid, or a file cannot be read.
     """
     lines: list[str] = []
     for text in given:

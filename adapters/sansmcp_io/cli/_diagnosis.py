@@ -68,9 +68,9 @@ class Context:
         command: The server's command.
         path: The PATH that was given for it; None: the one that there is.
         timeout: Seconds that the request had.
-        watch: What the server has written.
+        watch: The trace of the conversation.
         method: The request that failed; None: the conversation was not open yet.
-        peer: What the server has said of itself, where it has.
+        peer: The name and version of the server, if they are known.
     """
 
     url: str | None

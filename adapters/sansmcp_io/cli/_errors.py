@@ -43,12 +43,12 @@ class Failure:
     Attributes:
         kind: A word for programs; it stays what it is.
         text: One sentence.
-        details: What the server said or wrote, line by line.
-        hints: What to try.
+        details: Lines that the server has sent or written.
+        hints: Possible remedies.
         status: The exit status.
         rule: The id of the rule it is about, where there is one.
         code: The server's error code, where it sent one.
-        data: What the server added to its error.
+        data: The `data` of the server's error.
         http_status: The HTTP status of the server's response, where it is the reason or brought
             the error.
         retry_after: Seconds after which the request may be sent again, if the server said so.

@@ -74,7 +74,7 @@ class Watch:
     """The trace of a conversation. Keeps the facts that may explain a failure.
 
     Args:
-        output: Where to show it.
+        output: The streams to print on.
         quiet: Do not show what the server writes to standard error and its notifications.
         max_message_bytes: The longest message that is read.
     """

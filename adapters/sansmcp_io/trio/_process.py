@@ -107,7 +107,7 @@ async def open_child(
     """Start a process and end it, whatever happens in between.
 
     Raises:
-        OSError: It could not be started.
+        OSError: The process could not be started.
     """
     keywords = options.of_process()
     child = Child(await trio.lowlevel.open_process(options.command, **keywords), options)

@@ -107,7 +107,7 @@ class StreamSession(StreamDispatcher):
         self.wake()
 
     def shield(self) -> None:
-        """Let the tasks go on while those around them are cancelled; only `finish` ends them."""
+        """Shield the tasks from cancellation of the tasks around them. Only `finish` ends them."""
         self._scope.shield = True
 
     def wake(self) -> None:
@@ -164,9 +164,9 @@ class StreamSession(StreamDispatcher):
         self._turn()
         if self._drain:
             self._flush_seconds = FLUSH_SECONDS_AT_EOF
-            await self._while_somebody_waits()
+            await self._until_all_served()
             await trio.sleep(self._drain)  # the time for requests that were read
-            await self._while_somebody_waits()
+            await self._until_all_served()
             connection.close(now=trio.current_time())
             self._turn()
 
@@ -218,7 +218,7 @@ class StreamSession(StreamDispatcher):
             elif connection.unsent_bytes:
                 self._take_output()
             elif is_holding_back:
-                self._be_patient()
+                self._extend_patience()
                 await trio.lowlevel.checkpoint()
             elif connection.state is State.CLOSED:
                 self._flushed.set()
@@ -246,7 +246,7 @@ class StreamSession(StreamDispatcher):
             return
         finally:
             self._is_writing = False
-        self._be_patient()
+        self._extend_patience()
         if sent < len(data):
             self._taken[0] = memoryview(data)[sent:]
         else:
@@ -268,7 +268,7 @@ class StreamSession(StreamDispatcher):
         if self._room.is_short:
             await self._room.wait()
 
-    async def _while_somebody_waits(self) -> None:
+    async def _until_all_served(self) -> None:
         """Wait until no request that was read waits for room, as long as the peer reads."""
         self._all_served = trio.Event()
         self._writer.wake()
@@ -278,10 +278,10 @@ class StreamSession(StreamDispatcher):
     async def _while_peer_reads(self, event: trio.Event) -> None:
         """Wait for an event, as long as the peer goes on reading, however slowly."""
         with trio.CancelScope() as self._patience:
-            self._be_patient()
+            self._extend_patience()
             await event.wait()
 
-    def _be_patient(self) -> None:
+    def _extend_patience(self) -> None:
         """Move the deadline of `_while_peer_reads`, since the peer has read some output."""
         self._patience.deadline = trio.current_time() + self._flush_seconds
 

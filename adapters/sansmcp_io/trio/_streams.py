@@ -128,7 +128,7 @@ async def open_standard_streams() -> AsyncGenerator[DescriptorStream, None]:
     """`sansmcp_io.stdio.taken_standard_streams` as a trio stream.
 
     Raises:
-        RuntimeError: One of the two is closed.
+        RuntimeError: Standard input or output is closed.
     """
     with taken_standard_streams() as (source, sink):
         stream = DescriptorStream(source, sink)

@@ -203,7 +203,7 @@ class ThreadRunner:
         """Wait for news, or until a time. Called with the lock held, which is released meanwhile.
 
         Args:
-            subjects: What `wake` is called with, where there is news.
+            subjects: The objects for which `wake` is called, if any of them changes.
             until: On the clock of `time.monotonic`.
         """
         sleeper = _Sleeper(self.lock)

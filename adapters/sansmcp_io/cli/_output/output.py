@@ -218,4 +218,4 @@ class NoProgress:
         """Show nothing."""
 
     def close(self) -> None:
-        """There is nothing to take away."""
+        """Do nothing: no progress is shown."""

@@ -20,7 +20,7 @@ class BackgroundFile:
     """Queues data, and writes the data in a thread of its own.
 
     Args:
-        descriptor: Where to write; it stays open.
+        descriptor: The descriptor to write to, which stays open.
         most: How many bytes may wait.
         patience: Seconds without any progress that `write` waits for room.
 

@@ -22,7 +22,7 @@ def open_files(trace: str | None, capture: str | None) -> tuple[int | None, int 
     """Open both for writing, where there are any, and empty them.
 
     Raises:
-        UsageError: One cannot be opened, or is where something else goes that it would spoil.
+        UsageError: A file cannot be opened, or is used for other output, which it would spoil.
             What was in them is still there.
     """
     # Looked at first: a stream that was closed leaves its number to what is opened next.
@@ -70,7 +70,7 @@ class Notes:
     Only at the end does the tap wait for a slow reader of these.
 
     Args:
-        path: What the file for trace and summary is called; None: standard error.
+        path: The path of the file for trace and summary; None: standard error.
         descriptor: The same file, open; None: standard error.
     """
 
@@ -141,9 +141,9 @@ class CaptureFile:
     """The file of the capture. After a failed write, the capture ends, so that it has no gaps.
 
     Args:
-        path: What the file is called.
+        path: The path of the file.
         descriptor: The same, open.
-        notes: Told of what goes wrong.
+        notes: Gets warnings.
         header: Its first line.
     """
 

@@ -37,7 +37,7 @@ def tap_http(
 
     Args:
         url: The endpoint of the server.
-        port: Where to listen; 0 is any port that is free.
+        port: The port to listen on; 0: any free port.
         host: The address to listen at.
         trace: The file for trace and summary; None: standard error.
         quiet: Show no trace, only the summary.
@@ -83,7 +83,7 @@ async def _serve(proxy: ReverseProxy, url: str, host: str, port: int) -> int:
         with contextlib.suppress(OSError):
             print(here, flush=True)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(trio.serve_listeners, proxy.carry, listeners)
+            nursery.start_soon(trio.serve_listeners, proxy.serve, listeners)
             async for _ in received:
                 proxy.ending = True
                 nursery.cancel_scope.cancel()

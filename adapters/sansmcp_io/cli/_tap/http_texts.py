@@ -52,7 +52,7 @@ class Texts:
 
     Args:
         fields: The fields of the head, by name in lower case.
-        is_request: Whether it is the body of a request, which is one text whatever its content
+        is_request: Whether this is the body of a request, which is one text whatever its content
             type. Of responses only JSON and event streams are read.
 
     Attributes:

@@ -44,7 +44,7 @@ def lint(path: str, *, select: Sequence[str], ignore: Sequence[str], output: Out
         path: The file; `-` is standard input.
         select: Rule ids or their beginnings, several with commas between: show these only.
         ignore: Do not show these, whether or not they are selected.
-        output: Where to show it.
+        output: The streams to print on.
 
     Raises:
         UsageError: There is no such rule.

@@ -72,7 +72,7 @@ class Recording:
     """A recorded conversation.
 
     Attributes:
-        records: What happened, in order. Each has its place, the number of its line. Taking the
+        records: The records, in order. Each has its place, the number of its line. Taking the
             next one raises `NoRecord`.
         from_start: Whether it begins with the first message of the conversation.
     """
@@ -109,7 +109,7 @@ def read(lines: Iterable[bytes]) -> Recording | HTTPRecording:
     """Read a recorded conversation, whose first line tells its format.
 
     Raises:
-        NoRecord: It is neither a capture nor has it a mark.
+        NoRecord: The first line is no header of a capture, and has no mark of a side.
     """
     numbered = enumerate(lines, 1)
     blank: list[tuple[int, bytes]] = []

@@ -111,7 +111,7 @@ class ReverseProxy:
         """Seconds since the start."""
         return time.monotonic() - self._start
 
-    async def carry(self, client: trio.abc.Stream) -> None:
+    async def serve(self, client: trio.abc.Stream) -> None:
         """Serve one connection of a client until the client or the server closes it."""
         connection = _ProxiedConnection(self, client)
         try:
