@@ -9,7 +9,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,7 @@ def wait_for(port: int) -> None:
 
 
 @contextmanager
-def running(port: int, *command: str, **environment: str) -> Iterator[int]:
+def running(port: int, *command: str, **environment: str) -> Generator[int, None, None]:
     """Run a program until the end of the block, from the time on at which it listens."""
     here = Path(__file__).parent
     with subprocess.Popen(command, cwd=here, env=os.environ | environment) as process:
