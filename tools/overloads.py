@@ -111,6 +111,10 @@ def overload(name: str, methods: Iterable[str], params: str, result: str, prefix
     return plain_overload(name, f"Literal[{literal}]", params, result, prefix)
 
 
+OPTIONS: Final = {"send_request": "RequestOptions", "request": "RequestKeywords"}
+"""The class with the keyword arguments of a method, in the module of its overloads."""
+
+
 def plain_overload(name: str, method: str, params: str, result: str, prefix: str = "") -> str:
     """One overload for any type of method."""
     return f"""\
@@ -119,7 +123,7 @@ def plain_overload(name: str, method: str, params: str, result: str, prefix: str
         self,
         method: {method},
         params: {params},
-        **options: Unpack[RequestOptions],
+        **options: Unpack[{OPTIONS[name]}],
     ) -> {result}: ...
 """
 
@@ -264,7 +268,7 @@ if TYPE_CHECKING:
     )
 
 
-class RequestOptions(TypedDict, total=False):
+class RequestKeywords(TypedDict, total=False):
     """The keyword arguments of `request`."""
 
     meta: JSONObject | None

@@ -132,12 +132,12 @@ def test_results_of_an_overload_are_those_of_its_method() -> None:
     [
         (sansmcp.ClientConnection.send_request, typed_requests.RequestOptions),
         (sansmcp.ServerConnection.send_request, typed_requests.RequestOptions),
-        (sansmcp_io.blocking.Client.request, adapter_requests.RequestOptions),
-        (sansmcp_io.blocking.Server.request, adapter_requests.RequestOptions),
-        (sansmcp_io.blocking.Call.request, adapter_requests.RequestOptions),
-        (sansmcp_io.trio.Client.request, adapter_requests.RequestOptions),
-        (sansmcp_io.trio.Server.request, adapter_requests.RequestOptions),
-        (sansmcp_io.trio.Call.request, adapter_requests.RequestOptions),
+        (sansmcp_io.blocking.Client.request, adapter_requests.RequestKeywords),
+        (sansmcp_io.blocking.Server.request, adapter_requests.RequestKeywords),
+        (sansmcp_io.blocking.Call.request, adapter_requests.RequestKeywords),
+        (sansmcp_io.trio.Client.request, adapter_requests.RequestKeywords),
+        (sansmcp_io.trio.Server.request, adapter_requests.RequestKeywords),
+        (sansmcp_io.trio.Call.request, adapter_requests.RequestKeywords),
     ],
 )
 def test_options_are_the_keyword_arguments(function: Any, options: Any) -> None:

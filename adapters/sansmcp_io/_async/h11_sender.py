@@ -19,19 +19,19 @@ from .._common.tls import TLS
 from .._http1.client import HTTPClientConnection
 from .http_client import RunningExchange
 from .loop import Loop
-from .tls_stream import ByteStream, TLSStream
+from .tls_stream import SocketStream, TLSStream
 
 _MOST_IDLE: Final = 20
 _IDLE_SECONDS: Final = 60.0
 """Seconds after which an idle connection is not used again: the server may be about to close it."""
-Connect: TypeAlias = Callable[[str, int], Awaitable[tuple[str, ByteStream]]]
+Connect: TypeAlias = Callable[[str, int], Awaitable[tuple[str, SocketStream]]]
 """Opens a connection to a host and a port; returns the local address, and the stream."""
 
 
 class _Link:
     """A connection to a server, and its HTTP/1.1 state."""
 
-    def __init__(self, name: str, stream: ByteStream) -> None:
+    def __init__(self, name: str, stream: SocketStream) -> None:
         self.name: Final = name  # the local address
         self.stream: Final = stream
         self.http: Final = HTTPClientConnection()

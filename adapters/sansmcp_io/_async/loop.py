@@ -65,7 +65,7 @@ class Mailbox(Protocol):
         ...
 
     async def take(self) -> Any:
-        """Wait for the oldest item and return it, or raise the exception that `fail` was given."""
+        """Wait for and return the oldest item, or raise the exception that `fail` was given."""
         ...
 
 

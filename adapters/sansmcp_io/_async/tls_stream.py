@@ -10,7 +10,7 @@ from .._common.tls import TLS
 from .loop import Lock
 
 
-class ByteStream(Protocol):
+class SocketStream(Protocol):
     """A connected stream socket of one loop."""
 
     async def receive_some(self) -> bytes:
@@ -41,7 +41,7 @@ class TLSStream:
     other side why a handshake has failed, and have no method that would send it.
     """
 
-    def __init__(self, socket: ByteStream, tls: TLS, lock: Lock) -> None:
+    def __init__(self, socket: SocketStream, tls: TLS, lock: Lock) -> None:
         self._socket: Final = socket
         self._tls: Final = tls
         self._rest = memoryview(b"")  # the unwritten rest of the last record

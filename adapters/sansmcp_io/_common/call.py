@@ -145,7 +145,7 @@ class ServerCallBase(CallBase):
 
     @property
     def log_level(self) -> str | None:
-        """The least severe level of log messages that the client wants; None if it did not say."""
+        """The least severe level of log messages that the client wants; None: not set."""
         return self._request.log_level
 
     @property

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     )
 
 
-class RequestOptions(TypedDict, total=False):
+class RequestKeywords(TypedDict, total=False):
     """The keyword arguments of `request`."""
 
     meta: JSONObject | None
@@ -82,182 +82,182 @@ class AsyncRequests(Requester):
         self,
         method: Literal["ping"],
         params: RequestParams | UncheckedParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> EmptyResult: ...
     @overload
     async def request(
         self,
         method: Literal["server/discover"],
         params: RequestParams | UncheckedParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> DiscoverResult: ...
     @overload
     async def request(
         self,
         method: Literal["resources/list"],
         params: PaginatedRequestParams | UncheckedParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ListResourcesResult: ...
     @overload
     async def request(
         self,
         method: Literal["resources/templates/list"],
         params: PaginatedRequestParams | UncheckedParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ListResourceTemplatesResult: ...
     @overload
     async def request(
         self,
         method: Literal["resources/read"],
         params: ReadResourceRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ReadResourceResult: ...
     @overload
     async def request(
         self,
         method: Literal["resources/subscribe"],
         params: SubscribeRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> EmptyResult: ...
     @overload
     async def request(
         self,
         method: Literal["resources/unsubscribe"],
         params: UnsubscribeRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> EmptyResult: ...
     @overload
     async def request(
         self,
         method: Literal["subscriptions/listen"],
         params: SubscriptionsListenRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> SubscriptionsListenResult: ...
     @overload
     async def request(
         self,
         method: Literal["prompts/list"],
         params: PaginatedRequestParams | UncheckedParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ListPromptsResult: ...
     @overload
     async def request(
         self,
         method: Literal["prompts/get"],
         params: GetPromptRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> GetPromptResult: ...
     @overload
     async def request(
         self,
         method: Literal["tools/list"],
         params: PaginatedRequestParams | UncheckedParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ListToolsResult: ...
     @overload
     async def request(
         self,
         method: Literal["tools/call"],
         params: CallToolTaskParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> CreateTaskResult: ...
     @overload
     async def request(
         self,
         method: Literal["tools/call"],
         params: CallToolRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> CallToolResult: ...
     @overload
     async def request(
         self,
         method: Literal["tasks/get"],
         params: TaskIdParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> GetTaskResult: ...
     @overload
     async def request(
         self,
         method: Literal["tasks/result"],
         params: TaskIdParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> JSONObject: ...
     @overload
     async def request(
         self,
         method: Literal["tasks/cancel"],
         params: TaskIdParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> CancelTaskResult: ...
     @overload
     async def request(
         self,
         method: Literal["tasks/list"],
         params: PaginatedRequestParams | UncheckedParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ListTasksResult: ...
     @overload
     async def request(
         self,
         method: Literal["logging/setLevel"],
         params: SetLevelRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> EmptyResult: ...
     @overload
     async def request(
         self,
         method: Literal["completion/complete"],
         params: CompleteRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> CompleteResult: ...
     @overload
     async def request(
         self,
         method: Literal["sampling/createMessage"],
         params: CreateMessageTaskParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> CreateTaskResult: ...
     @overload
     async def request(
         self,
         method: Literal["sampling/createMessage"],
         params: CreateMessageRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> CreateMessageResult: ...
     @overload
     async def request(
         self,
         method: Literal["roots/list"],
         params: ListRootsRequestParams | UncheckedParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ListRootsResult: ...
     @overload
     async def request(
         self,
         method: Literal["elicitation/create"],
         params: ElicitTaskParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> CreateTaskResult: ...
     @overload
     async def request(
         self,
         method: Literal["elicitation/create"],
         params: ElicitRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ElicitResult: ...
     @overload
     def request(
         self,
         method: ClientRequestMethod | ServerRequestMethod,
         params: WrittenOutParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ParamsDoNotFit: ...
     @overload
     async def request(
         self,
         method: str,
         params: JSONObject | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> JSONObject: ...
 
     if TYPE_CHECKING:  # never called: at run time, this class is no base class
@@ -273,182 +273,182 @@ class BlockingRequests(Requester):
         self,
         method: Literal["ping"],
         params: RequestParams | UncheckedParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> EmptyResult: ...
     @overload
     def request(
         self,
         method: Literal["server/discover"],
         params: RequestParams | UncheckedParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> DiscoverResult: ...
     @overload
     def request(
         self,
         method: Literal["resources/list"],
         params: PaginatedRequestParams | UncheckedParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ListResourcesResult: ...
     @overload
     def request(
         self,
         method: Literal["resources/templates/list"],
         params: PaginatedRequestParams | UncheckedParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ListResourceTemplatesResult: ...
     @overload
     def request(
         self,
         method: Literal["resources/read"],
         params: ReadResourceRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ReadResourceResult: ...
     @overload
     def request(
         self,
         method: Literal["resources/subscribe"],
         params: SubscribeRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> EmptyResult: ...
     @overload
     def request(
         self,
         method: Literal["resources/unsubscribe"],
         params: UnsubscribeRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> EmptyResult: ...
     @overload
     def request(
         self,
         method: Literal["subscriptions/listen"],
         params: SubscriptionsListenRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> SubscriptionsListenResult: ...
     @overload
     def request(
         self,
         method: Literal["prompts/list"],
         params: PaginatedRequestParams | UncheckedParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ListPromptsResult: ...
     @overload
     def request(
         self,
         method: Literal["prompts/get"],
         params: GetPromptRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> GetPromptResult: ...
     @overload
     def request(
         self,
         method: Literal["tools/list"],
         params: PaginatedRequestParams | UncheckedParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ListToolsResult: ...
     @overload
     def request(
         self,
         method: Literal["tools/call"],
         params: CallToolTaskParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> CreateTaskResult: ...
     @overload
     def request(
         self,
         method: Literal["tools/call"],
         params: CallToolRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> CallToolResult: ...
     @overload
     def request(
         self,
         method: Literal["tasks/get"],
         params: TaskIdParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> GetTaskResult: ...
     @overload
     def request(
         self,
         method: Literal["tasks/result"],
         params: TaskIdParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> JSONObject: ...
     @overload
     def request(
         self,
         method: Literal["tasks/cancel"],
         params: TaskIdParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> CancelTaskResult: ...
     @overload
     def request(
         self,
         method: Literal["tasks/list"],
         params: PaginatedRequestParams | UncheckedParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ListTasksResult: ...
     @overload
     def request(
         self,
         method: Literal["logging/setLevel"],
         params: SetLevelRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> EmptyResult: ...
     @overload
     def request(
         self,
         method: Literal["completion/complete"],
         params: CompleteRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> CompleteResult: ...
     @overload
     def request(
         self,
         method: Literal["sampling/createMessage"],
         params: CreateMessageTaskParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> CreateTaskResult: ...
     @overload
     def request(
         self,
         method: Literal["sampling/createMessage"],
         params: CreateMessageRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> CreateMessageResult: ...
     @overload
     def request(
         self,
         method: Literal["roots/list"],
         params: ListRootsRequestParams | UncheckedParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ListRootsResult: ...
     @overload
     def request(
         self,
         method: Literal["elicitation/create"],
         params: ElicitTaskParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> CreateTaskResult: ...
     @overload
     def request(
         self,
         method: Literal["elicitation/create"],
         params: ElicitRequestParams | UncheckedParams,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ElicitResult: ...
     @overload
     def request(
         self,
         method: ClientRequestMethod | ServerRequestMethod,
         params: WrittenOutParams | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> ParamsDoNotFit: ...
     @overload
     def request(
         self,
         method: str,
         params: JSONObject | None = None,
-        **options: Unpack[RequestOptions],
+        **options: Unpack[RequestKeywords],
     ) -> JSONObject: ...
 
     if TYPE_CHECKING:  # never called: at run time, this class is no base class

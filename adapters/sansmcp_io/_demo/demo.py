@@ -36,7 +36,7 @@ STEPS: Final = (OPENING, *(name for name, _ in _BETWEEN), SHUTDOWN)
 
 
 class Demo:
-    """One conversation, and the outcome of each step."""
+    """Runs one conversation, and keeps the outcome of each step."""
 
     def __init__(self, revision: str, command: Sequence[str], seconds: float) -> None:
         self.transcript: Final = Transcript()

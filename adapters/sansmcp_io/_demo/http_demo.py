@@ -208,7 +208,7 @@ STEPS: Final = (*(name for name, _ in _STEPS), SHUTDOWN)
 
 
 class HTTPDemo:
-    """One server process, and the outcome of each step."""
+    """Runs one server process over HTTP, and keeps the outcome of each step."""
 
     def __init__(self, command: Sequence[str], seconds: float) -> None:
         self.transcript: Final = Transcript()

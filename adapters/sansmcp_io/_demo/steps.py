@@ -109,7 +109,7 @@ class Steps:
         return f"four of eight levels were sent: the client wished for them {how}"
 
     async def questions(self) -> str:
-        """One handler of the server asks in both eras, and one function of the client answers."""
+        """Let one handler of the server ask in both eras, and one function of the client answer."""
         text = await self._call("ask", {})
         check(SAMPLE in text and ROOT in text, f"the answer was {text!r}")
         asked = ["sampling/createMessage", "roots/list"]
@@ -128,7 +128,7 @@ class Steps:
         return f"{', '.join(asked)}: {way}"
 
     async def subscription(self) -> str:
-        """A change is reported while the client has subscribed to it, not before or afterwards."""
+        """Publish changes before, during and after a subscription, and see one reported."""
         await self._touch(told=False)
         async with self._subscribed():
             await self._touch(told=True)

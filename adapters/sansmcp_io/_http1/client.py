@@ -13,10 +13,10 @@ from .heads import check_lines, sentence_without_quotes
 _NO_RESPONSE: Final = "the server has closed the connection without a response"
 MAX_HEAD_BYTES: Final = 65_536
 """The bytes that the head of a response may have: some servers set large cookies."""
-# What h11 is told instead of the request: of that, only the method matters for what may come back.
-# Written by it, a request would cost more than all that it does for the response, most of that for
-# a look at each field, and those of an exchange are known to be sound. Nor is it told that this is
-# all of the request: it need not know that to read a response, and each response has an h11 anew.
+# Stand-ins for the requests, which h11 does not write: to read a response, h11 needs only the
+# method. Writing requests with h11 would cost more than reading responses, mostly for checks of
+# headers, and the headers of an exchange are valid. h11 is not given the end of a request either:
+# each response is read by a new h11 object.
 _ASKED: Final = {
     method: h11.Request(method=method, target="/", headers=[("host", "x")])
     for method in ("GET", "POST", "DELETE")

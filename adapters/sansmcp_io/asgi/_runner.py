@@ -82,7 +82,7 @@ class ASGIRunner(AsyncioRunner):
         self.loop = AsyncioLoop()
         self._enter(loop)
         if self.cluster is not None:
-            self.cluster.begin(self.loop)  # without a lifespan, nobody waits for that
+            self.cluster.begin(self.loop)  # not awaited without a lifespan
         return True
 
     def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:

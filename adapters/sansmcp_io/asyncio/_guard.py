@@ -1,4 +1,4 @@
-"""A block of a task that is cancelled when something beside it fails."""
+"""Cancels a block of a task when a task beside the block fails."""
 
 from __future__ import annotations
 

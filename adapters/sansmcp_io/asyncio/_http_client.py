@@ -20,7 +20,7 @@ from ._tasks import Tasks, finished
 
 
 class HTTPSession(HTTPClientDispatcher):
-    """Sends the exchanges of an endpoint, and tells it the time. A session runs once."""
+    """Sends the exchanges of an endpoint, and keeps time. A session runs once."""
 
     def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
         self._streams: Final = ClientStreams()

@@ -175,7 +175,7 @@ class Mailbox(MailboxBase[Item]):
             waiter.set_result(None)
 
     async def take(self) -> Item:
-        """Wait for the oldest item and return it, or raise the exception that `fail` was given."""
+        """Wait for and return the oldest item, or raise the exception that `fail` was given."""
         while not self._items and self._failure is None:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter

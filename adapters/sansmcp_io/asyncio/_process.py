@@ -143,7 +143,7 @@ def _discard(data: bytes) -> None:
 async def open_child(
     options: StdioClientOptions[Any],
 ) -> AsyncGenerator[Child, None]:
-    """Start a process and end it, whatever happens in between.
+    """Start a process for the time of a block, and end it in any case.
 
     Raises:
         OSError: The process could not be started.

@@ -1,4 +1,4 @@
-"""One connection on two ends of asyncio: its bytes, and its clock.
+"""A connection on an input and an output of asyncio: moves bytes, and keeps time.
 
 It needs no tasks: the loop calls it when there is something to read or room to write, and when a
 deadline has come. Plain handlers run at once, and their answers are written together, as far as
@@ -29,7 +29,7 @@ from ._tasks import Tasks
 
 
 class StreamSession(StreamDispatcher):
-    """Moves bytes between a connection and two ends, and tells it the time. It runs once.
+    """Moves bytes between a connection and its input and output, and keeps time. Runs once.
 
     Attributes:
         around: Cancelled if a trace or a log handler of the application fails.

@@ -1,4 +1,4 @@
-"""Sends the exchanges of one endpoint with workers, and tells it the time."""
+"""Sends the exchanges of one endpoint with worker threads, and keeps time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_IDLE: Final = 20
 
 
 class HTTPClientWire(WaitingThreads):
-    """Sends the exchanges of an endpoint with workers, and tells it the time.
+    """Sends the exchanges of an endpoint with worker threads, and keeps time.
 
     A session inherits this beside `RequestSender`, whose `__init__` has to be called first.
     """

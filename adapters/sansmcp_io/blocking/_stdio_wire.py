@@ -47,7 +47,7 @@ class Watched(Protocol):
 
 
 class StdioWire(WaitingThreads):
-    """Moves bytes between a connection and two descriptors, and tells it the time.
+    """Moves bytes between a connection and two descriptors, and keeps time.
 
     It is mixed into a session, whose own `__init__` runs first.
     """

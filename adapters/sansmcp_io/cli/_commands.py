@@ -1,4 +1,4 @@
-"""Finds the command of a command line, and runs it."""
+"""Finds and runs the command of a command line."""
 
 from __future__ import annotations
 

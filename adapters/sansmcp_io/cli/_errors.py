@@ -83,7 +83,7 @@ class Failure:
 
 
 class Advised(Exception):
-    """A request has failed, and there are hints on what to try."""
+    """Raised for a failed request with hints on remedies."""
 
     def __init__(self, error: Exception, method: str, hints: tuple[str, ...]) -> None:
         super().__init__(str(error))

@@ -325,7 +325,7 @@ def _check_separator(
 
 
 def _check_server(parser: argparse.ArgumentParser, options: argparse.Namespace, given: str) -> None:
-    """Check that one server is named, in one way, with options that fit it."""
+    """Check that exactly one server is given, with options that fit its kind."""
     if options.url is not None and options.server:
         parser.error("a server has a URL or a command, not both")
     if options.url is None and not options.server:

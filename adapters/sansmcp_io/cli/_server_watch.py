@@ -59,7 +59,7 @@ def is_too_long(text: str) -> bool:
 
 
 def _size_in(text: str) -> int:
-    """The size of a message over the limit, if a sentence of the library tells it, or 0."""
+    """The size of a message over the limit, from a sentence of the library, or 0."""
     found = _SIZE.search(text)
     return 0 if found is None else int(found[1])
 

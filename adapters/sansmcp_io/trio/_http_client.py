@@ -24,7 +24,7 @@ _BROKEN: Final = (trio.ClosedResourceError, OSError)
 
 
 class HTTPSession(HTTPClientDispatcher):
-    """Sends the exchanges of an endpoint, and tells it the time. A session runs once."""
+    """Sends the exchanges of an endpoint, and keeps time. A session runs once."""
 
     _tasks: trio.Nursery
 

@@ -116,7 +116,7 @@ class Mailbox(MailboxBase[Item]):
         self._caller.wake()
 
     async def take(self) -> Item:
-        """Wait for the oldest item and return it, or raise the exception that `fail` was given."""
+        """Wait for and return the oldest item, or raise the exception that `fail` was given."""
         if self._items or self._failure is not None:
             await trio.lowlevel.checkpoint()
         while not self._items and self._failure is None:

@@ -1,4 +1,4 @@
-"""One connection on one trio stream: its bytes, and its clock.
+"""A connection on a trio stream: moves bytes, and keeps time.
 
 There are three tasks. One reads, handles what came (plain handlers run at once) and
 writes what can be written without waiting. One writes the rest, and what other tasks have queued,
@@ -30,7 +30,7 @@ BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
 
 class StreamSession(StreamDispatcher):
-    """Moves bytes between a connection and a stream, and tells it the time. It runs once."""
+    """Moves bytes between a connection and a stream, and keeps time. Runs once."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ def _escape(character: str) -> str:
 
 
 def pieces(text: str, *, lines: bool = False) -> Iterator[tuple[str, bool]]:
-    """Cut a text into pieces to show, each with whether it is an escape.
+    """Cut a text into pieces to show, each with a flag for escapes.
 
     Escaped is all that moves the cursor, changes direction, or is not seen at all.
 

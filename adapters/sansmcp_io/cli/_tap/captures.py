@@ -106,5 +106,5 @@ def exited(returncode: int, time: float) -> bytes:
 
 
 def line(record: object) -> bytes:
-    """One record."""
+    """Format one record."""
     return json.dumps(record, separators=(",", ":")).encode() + b"\n"
