@@ -1,4 +1,4 @@
-"""What a server that shares its sessions with other workers needs of a cluster.
+"""The interface between a server and the cluster of workers that share its sessions.
 
 `sansmcp_io.redis.Cluster` is one. This module imports no store.
 """
@@ -41,7 +41,7 @@ class ClusterHost(Protocol):
 
     @property
     def now(self) -> Callable[[], float]:
-        """Returns the time that the endpoint is told."""
+        """Return the time for calls into the endpoint."""
         ...
 
     @property
@@ -139,7 +139,7 @@ def cluster_sessions(sessions: Sessions | None) -> Sessions | None:
 
 
 def check_cluster(authenticate: object, principal_key: object, event_log: object) -> None:
-    """Refuse to carry requests of users who cannot be told apart, and a second store of events.
+    """Refuse a cluster without a key that tells users apart, or with a second store of events.
 
     Raises:
         ValueError: Requests are authenticated, and there is no `principal_key`; or there is an

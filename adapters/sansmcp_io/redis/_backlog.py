@@ -1,4 +1,4 @@
-"""What was sent to a worker while it did not move: it is read as a whole before any of it is done.
+"""Reads all entries that were sent to a worker during a pause, before any of them is handled.
 
 A worker that was paused finds requests that the others have given up meanwhile. Their clients were
 told that they have failed, so they must not be served. Which ones they are is known when all was

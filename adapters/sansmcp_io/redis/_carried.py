@@ -34,7 +34,7 @@ class Carrier(Protocol):
         ...
 
     def now(self) -> float:
-        """The time that the endpoint is told."""
+        """The time for calls into the endpoint."""
         ...
 
 
@@ -125,7 +125,7 @@ class CarriedOut:
 
     @property
     def owes_grant(self) -> bool:
-        """Whether the other worker waits, or soon will, to learn what the client has taken."""
+        """Whether the other worker waits, or soon will, for a report of the bytes taken."""
         return not self._is_whole and self._received - self._granted >= WINDOW_BYTES // 2
 
     def grant(self) -> None:
@@ -137,7 +137,7 @@ class CarriedOut:
                 self._member.send(self.link, Kind.TAKEN, (self.number, taken))
 
     def forget(self) -> None:
-        """Nothing more of it is sent, or expected."""
+        """Forget the exchange: no more entries for it are sent or expected."""
         self.link.carried_out.pop(self.number, None)
         self.link.stalled.pop(self, None)
 
@@ -248,7 +248,7 @@ class CarriedIn:
         return bool(self._start or pieces or self._has_ended)
 
     def take(self, taken: int) -> None:
-        """The client has taken so many bytes of the response, in all."""
+        """Note the number of bytes of the response that the client has taken so far."""
         self._taken = max(taken, self._taken)
         self.flush()
 
@@ -258,7 +258,7 @@ class CarriedIn:
         self.forget()
 
     def forget(self) -> None:
-        """Nothing more of it is sent."""
+        """Forget the exchange: no more entries for it are sent."""
         self.link.carried_in.pop(self.number, None)
         self.link.stalled.pop(self, None)
         if self.exchange is not None:

@@ -1,4 +1,4 @@
-"""Changes that one worker publishes, and that the clients of all are to be told of."""
+"""Changes that one worker publishes, and of which the clients of all workers are notified."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Cluster:
 
 
 def _nothing() -> None:
-    """Nobody waits."""
+    """Do nothing: there is no waiting caller."""
 
 
 class ClusterWorker:

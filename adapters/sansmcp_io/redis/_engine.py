@@ -421,4 +421,4 @@ def _call_all(calls: Sequence[Callable[[], object]]) -> None:
 
 
 def _nothing() -> None:
-    """Nobody waits."""
+    """Do nothing: there is no waiting caller."""

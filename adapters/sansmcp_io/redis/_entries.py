@@ -25,7 +25,7 @@ Fields: TypeAlias = Sequence[bytes]
 
 
 class Kind(enum.Enum):
-    """What an entry tells. The letters are sent."""
+    """The kind of an entry. The letters are sent."""
 
     REQUEST = "Q"
     """Serve a request: `[exchange, has_more, session id, method, target, headers, principal key]`,

@@ -152,7 +152,7 @@ class EventStreams:
 
 
 class _Kept:
-    """What is known of the events of a session that are in Redis."""
+    """The known facts about the events of a session in Redis."""
 
     def __init__(self, key: str) -> None:
         self.key: Final = key

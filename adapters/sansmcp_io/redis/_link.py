@@ -1,4 +1,4 @@
-"""What one worker knows of its traffic with another one: numbers, losses, and room.
+"""The state of the traffic of one worker with another: numbers, losses, and room.
 
 Redis may lose entries, and an entry that was perhaps written is written again. So the entries from
 one worker to another are numbered: one with a number that was there before is dropped, and a number
@@ -25,7 +25,7 @@ for each pair of workers."""
 
 
 class Arrival(enum.Enum):
-    """What the number of an entry shows."""
+    """The meaning of the number of an entry."""
 
     NEXT = "it follows the one before"
     AGAIN = "it was there before"
@@ -101,7 +101,7 @@ class Link:
         return entry
 
     def forget_sent(self) -> None:
-        """What was on its way will not be read: its exchanges have ended."""
+        """Forget the entries on their way, which will not be read: their exchanges have ended."""
         self._on_way.clear()
         self._on_way_bytes = 0
 

@@ -126,7 +126,7 @@ class Member:
         )
 
     def now(self) -> float:
-        """The time that the endpoint is told."""
+        """The time for calls into the endpoint."""
         return self._host.now()
 
     @property
@@ -343,7 +343,7 @@ class Member:
                 self._lost_before(link, entry)
                 link.proceed(entry)
             if entry.kind is Kind.REQUEST and (entry.sender, entry.rest[0]) in given_up:
-                continue  # it must not be served: its client was told so
+                continue  # must not be served: its client got an error
             self._take(link, entry)
         for link in touched:
             self._go_on(link)
@@ -352,7 +352,7 @@ class Member:
         self._host.turn()
 
     def _go_on(self, link: Link) -> None:
-        """Send what has waited for room."""
+        """Send the entries that wait for room."""
         while link.stalled and link.has_room:
             carried = next(iter(link.stalled))
             del link.stalled[carried]

@@ -1,4 +1,4 @@
-"""Requests of other workers that this one serves, as it has their sessions."""
+"""Serves requests of other workers, for sessions of this worker."""
 
 from __future__ import annotations
 
