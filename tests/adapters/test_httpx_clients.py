@@ -215,9 +215,10 @@ async def test_what_is_sent_and_received_can_be_watched() -> None:
 @on_loops
 async def test_cancelled_caller_cancels_its_request(revisions: tuple[str, ...]) -> None:
     """Its response is closed, which the server sees."""
-    ended = loops.new_event()
+    begun, ended = loops.new_event(), loops.new_event()
 
     async def hang(call: Any) -> JSONObject:
+        begun.set()
         try:
             await loops.sleep_forever()
         finally:
@@ -225,8 +226,14 @@ async def test_cancelled_caller_cancels_its_request(revisions: tuple[str, ...]) 
         return {}
 
     async with serving(hang) as server, connecting(server.port, revisions=revisions) as client:
-        async with loops.move_on_after(0.2):
+
+        async def call() -> None:
             await echo(client)
+
+        async with loops.open_nursery() as nursery:
+            nursery.start_soon(call)
+            await begun.wait()
+            nursery.cancel()
         await ended.wait()
         with pytest.raises(RequestTimeout):
             await client.request("tools/list", timeout=0.2)
