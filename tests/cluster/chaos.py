@@ -141,6 +141,9 @@ class Chat:
             ended += 1
         except _KNOWN as error:
             cause = _cause(error)
+            if isinstance(error, RequestTimeout):
+                what = "sample" if kind >= 0.95 else "progress" if kind >= 0.85 else "once"
+                cause = f"{what}: {cause}"
             ended += 1
             await asyncio.sleep(0.05)
         if ended != 1:
