@@ -36,12 +36,13 @@ def redis() -> Generator[RedisServer, None, None]:
 
 @pytest.fixture(scope="module")
 def workers(redis: RedisServer) -> Generator[list[Worker], None, None]:
-    """Three workers: two below uvicorn, and one on asyncio."""
+    """Three workers: below uvicorn, on asyncio, and on trio."""
     with (
-        running_workers(redis.url, 2) as below_uvicorn,
-        running_workers(redis.url, 1, how="asyncio") as on_a_loop,
+        running_workers(redis.url, 1) as below_uvicorn,
+        running_workers(redis.url, 1, how="asyncio") as on_asyncio,
+        running_workers(redis.url, 1, how="trio") as on_trio,
     ):
-        yield [*below_uvicorn, *on_a_loop]
+        yield [*below_uvicorn, *on_asyncio, *on_trio]
 
 
 def noting(steps: list[tuple[Any, ...]]) -> Callable[..., None]:
