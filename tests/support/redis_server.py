@@ -17,14 +17,23 @@ class RedisServer:
     """The process, which may be killed, paused and started again at the same port."""
 
     def __init__(self, *options: str) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            self.port: int = listener.getsockname()[1]
+        self.port = 0
         self._options: Sequence[str] = options
         self._process: subprocess.Popen[bytes]
-        self.url = f"redis://127.0.0.1:{self.port}/0"
+        for _ in range(5):  # another program may take the port
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                self.port = listener.getsockname()[1]
+            with suppress(RuntimeError):
+                self.start()
+                break
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start it at its port, and wait until it answers."""
         command = [
             *("redis-server", "--port", str(self.port), "--bind", "127.0.0.1"),
             *("--save", "", "--appendonly", "no", "--daemonize", "no", *self._options),
@@ -34,6 +43,7 @@ class RedisServer:
         for line in self._process.stdout:
             if b"Ready to accept connections" in line:
                 return
+        self._process.communicate()
         raise RuntimeError("redis-server has not started")
 
     def kill(self) -> None:
@@ -64,7 +74,6 @@ class RedisServer:
 def running_redis(*options: str) -> Generator[RedisServer, None, None]:
     """A Redis as long as the block runs."""
     server = RedisServer(*options)
-    server.start()
     try:
         yield server
     finally:
