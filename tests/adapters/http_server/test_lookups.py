@@ -299,6 +299,8 @@ async def test_a_store_that_is_late_loses_events_and_answers_for_replays(
         await talk.send(head("GET", "/mcp", {**fields, **last}))
         late = await talk.receive("GET")
         await talk.post(progressing(2), fields)
+        while "event_log.append failed" not in messages_of(caplog):
+            await loops.sleep(0.01)  # for the time that an event may take
         store.wait = None
 
     assert (late.status, late.headers["retry-after"]) == (503, "5")
