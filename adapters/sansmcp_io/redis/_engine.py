@@ -141,11 +141,11 @@ class RedisEngine:
             self._broken.add(which)
             tells = not self._was_told
             self._was_told = True
+            if is_first:  # within the lock, so that the loop hears of both threads in order
+                self._post(self._member.went_away)
         if tells:
             failure = self._failure or f"Redis at {self._where} cannot be reached: {error}"
             LOGGER.error("%s", failure)
-        if is_first:
-            self._post(self._member.went_away)
 
     def _mended(self, which: str) -> None:
         with self._condition:
@@ -157,11 +157,11 @@ class RedisEngine:
             tells, self._was_told = self._was_told, False
             has_joined, self._has_joined = self._has_joined, True
             self._failure = None
+            self._post(partial(self._member.came_back, was_joined=has_joined))
+            if not has_joined:
+                self._post(self._on_joined)
         if tells:
             LOGGER.warning("Redis at %s can be reached again", self._where)
-        self._post(partial(self._member.came_back, was_joined=has_joined))
-        if not has_joined:
-            self._post(self._on_joined)
 
     def _wait(self, seconds: float) -> float:
         """Wait before another attempt; return for how long to wait before the next one."""
@@ -195,11 +195,12 @@ class RedisEngine:
                         self._reader.start()
                     tick_at = 0.0
                 now = time.monotonic()
-                if now >= tick_at and now - self._loop_moved_at < _STUCK_SECONDS + self._lease:
+                if now >= tick_at:
                     tick_at = now + self._lease / _TICKS
-                    self._renew(connection)
-                    self._mended("writing")
-                    wait = _FIRST_WAIT
+                    if now - self._loop_moved_at < _STUCK_SECONDS + self._lease:
+                        self._renew(connection)
+                        self._mended("writing")
+                        wait = _FIRST_WAIT
                     self._post(self._tick)
                 if not pending:
                     pending = self._next_batch(tick_at)

@@ -264,6 +264,9 @@ class Member:
             self._end_link(link, _DEAD)
             for wanted in waiting:
                 self._replay_or_refuse(wanted)
+            if link.is_idle and not link.waiting:  # ids of sessions that never were take no memory
+                self.links.pop(link.peer, None)
+                self._idle.pop(link.peer, None)
         self._host.turn()
 
     def _replay_or_refuse(self, wanted: SessionWanted) -> None:
