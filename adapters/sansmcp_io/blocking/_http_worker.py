@@ -226,7 +226,8 @@ class _ConnectionTrace:
         protocol, action, phase = name.rsplit(".", 2)
         if action == "response_closed":
             if phase == "started" and self._stream is not None:
-                self._connections.add(self._stream)
+                if not self._job.is_aborted:  # else it was shut down
+                    self._connections.add(self._stream)
                 self._job.set_connection(None)
         elif phase != "failed":
             self._job.check()
