@@ -231,7 +231,7 @@ def chat(*, clients: int, workers: int, seconds: float, most: int, faults: float
             worker.kill()
         until = time.monotonic() + 20
         while redis.keys and time.monotonic() < until:
-            time.sleep(0.1)
+            time.sleep(0.1)  # keys expire by themselves, and nothing says when
         left = [key for key in redis.keys if not key.endswith(":changes")]
         if left:
             talk.report.wrong.append(f"Redis still has {left}")

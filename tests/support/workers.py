@@ -66,7 +66,7 @@ class Worker(Place):
             except httpx2.TransportError:
                 if time.monotonic() > until or self.process.poll() is not None:
                     raise
-                time.sleep(0.02)
+                time.sleep(0.02)  # nothing says when it listens
             else:
                 return
 

@@ -111,7 +111,7 @@ class HTTPClientWire(WaitingThreads):
         job = self._running[exchange] = ExchangeJob(exchange)
         self._has_begun = True
         if self._has_no_room and is_beside(exchange):
-            return  # sent when another exchange has ended
+            return  # not sent: the pool had no room for such a stream before
         if not exchange.awaited:
             job.deadline = time.monotonic() + self._limits.head
         if self._idle:

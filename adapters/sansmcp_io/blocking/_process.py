@@ -147,7 +147,7 @@ class Child:
         self._end_process(poll)
         self.stderr.exit_status = self.process.returncode
         for seconds in self.end.end_group(time.monotonic):
-            time.sleep(seconds)
+            time.sleep(seconds)  # nothing tells when the last process of a group has ended
         if self.process.stderr is not None:
             # A process that has left the group may hold the other end open for ever.
             self._until(poll, lambda: self._stderr_fd not in self.descriptors, STDERR_SECONDS)

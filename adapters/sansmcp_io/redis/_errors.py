@@ -1,4 +1,4 @@
-"""The exception of a cluster."""
+"""The exception of a cluster, in a module that can be imported without redis-py."""
 
 from __future__ import annotations
 

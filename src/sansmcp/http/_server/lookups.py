@@ -143,8 +143,7 @@ class Lookups:
 
         Args:
             exchange: The exchange, which has no part of a response yet, or is a stream.
-            relay: The response, where the request was carried away; else None.
-        question: The event by which the application is asked.
+            question: The event by which the application is asked.
             id: The id of the request, where it is known.
             body: The body of the request, where it is needed to go on.
             message: The message in it, where that is needed to go on.
