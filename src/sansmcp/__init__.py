@@ -9,17 +9,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._connection.changes import (
-    Change,
-    PromptsListChanged,
-    ResourcesListChanged,
-    ResourceUpdated,
-    ToolsListChanged,
-)
 from ._connection.client import ClientConnection
 from ._connection.config import Config
 from ._connection.cursors import decode_cursor, encode_cursor, paginate
 from ._connection.events import (
+    CacheHit,
     CancelCause,
     CloseCause,
     ConnectionClosed,
@@ -50,6 +44,15 @@ from ._connection.events import (
     SubscriptionAcknowledged,
     SubscriptionEnd,
     SubscriptionEnded,
+    TaskCancelled,
+    TaskEnd,
+    TaskInputReceived,
+    TaskInputRequired,
+    TaskQuestion,
+    TasksWanted,
+    TaskToStore,
+    TaskUpdated,
+    TaskWanted,
 )
 from ._connection.handles import (
     IncomingRequest,
@@ -59,16 +62,27 @@ from ._connection.handles import (
     Ping,
     Start,
     Subscription,
+    Task,
 )
 from ._connection.server import ServerConnection
+from ._connection.subscriptions.changes import (
+    Change,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ToolsListChanged,
+)
+from ._connection.tasks.records import TaskRecord
+from ._connection.tasks.settings import Tasks, TaskSupport
 from ._rules.conversation import Peer
-from ._rules.state_tables import Phase, RequestState, State
+from ._rules.state_tables import Phase, RequestState, State, TaskStatus
 from ._spec.errors import ErrorCode, InvalidCursor, LocalProtocolError
 from ._spec.registry import ALL_REVISIONS, LEGACY_REVISIONS, LOG_LEVELS, MODERN_REVISIONS
 from ._wire.codec import Codec, CodecError, MsgspecCodec, StandardCodec
 from ._wire.values import MISSING, JSONObject, JSONValue, Missing, ProgressToken, RequestId, Side
 
 if TYPE_CHECKING:
+    from ._connection.caching.cache import Cache, CachePartition
     from ._spec.extensions import Extension, ExtensionMethod
     from .observer import (
         AnswerMatched,
@@ -84,12 +98,15 @@ if TYPE_CHECKING:
         Observer,
         RequestUnanswered,
         StreamEnded,
+        TaskSeen,
         TextSeen,
         ViolationSeen,
     )
 
-# Imported when one of them is first used: few programs have extensions, or watch others talk.
+# Imported when one of them is first used: few programs have a cache or extensions, or watch others
+# talk.
 _LATE = {
+    "_connection.caching.cache": ("Cache", "CachePartition"),
     "_spec.extensions": ("Extension", "ExtensionMethod"),
     "observer": (
         "AnswerMatched",
@@ -105,6 +122,7 @@ _LATE = {
         "Observer",
         "RequestUnanswered",
         "StreamEnded",
+        "TaskSeen",
         "TextSeen",
         "ViolationSeen",
     ),
@@ -133,6 +151,9 @@ __all__ = [
     "AnswerMatched",
     "BlindCause",
     "BlindSpot",
+    "Cache",
+    "CacheHit",
+    "CachePartition",
     "CancelCause",
     "CancellationMatched",
     "Change",
@@ -206,6 +227,21 @@ __all__ = [
     "SubscriptionAcknowledged",
     "SubscriptionEnd",
     "SubscriptionEnded",
+    "Task",
+    "TaskCancelled",
+    "TaskEnd",
+    "TaskInputReceived",
+    "TaskInputRequired",
+    "TaskQuestion",
+    "TaskRecord",
+    "TaskSeen",
+    "TaskStatus",
+    "TaskSupport",
+    "TaskToStore",
+    "TaskUpdated",
+    "TaskWanted",
+    "Tasks",
+    "TasksWanted",
     "TextSeen",
     "ToolsListChanged",
     "ViolationSeen",

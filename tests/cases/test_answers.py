@@ -125,7 +125,8 @@ def test_integers_arrive_exactly(revision: str, codec: Codec, number: int) -> No
 
 
 def test_an_invalid_result_comes_with_the_failure() -> None:
-    """Case c274: a `resultType` that nobody declared is no success, and is shown as it came."""
+    """Case c274: an undeclared `resultType` is no success, and the result must be shown as it
+    came."""
     client = modern_client()
     calls = [client.send_request("tools/call", {"name": "t"}) for _ in range(3)]
     sent(client)
@@ -144,7 +145,7 @@ def test_an_invalid_result_comes_with_the_failure() -> None:
 
 @pytest.mark.parametrize("refused", [[], "ok", False, {"content": "no list"}, {}])
 def test_a_result_of_the_wrong_shape_comes_with_the_failure(refused: object) -> None:
-    """Neighbour of case c274: to find the fault one has to see the result."""
+    """Neighbour of case c274: the caller needs the result to find the fault."""
     client = ready_client("2025-11-25")
     request = client.send_request("tools/call", {"name": "t"})
     (failure,) = of(RequestFailed, receive(client, result(request.id, refused)))
@@ -152,7 +153,7 @@ def test_a_result_of_the_wrong_shape_comes_with_the_failure(refused: object) -> 
 
 
 def test_questions_that_are_not_valid_come_with_the_failure() -> None:
-    """Neighbour of case c274: the same for a result that asks."""
+    """Neighbour of case c274: the same for a result with questions."""
     client = modern_client()
     request = client.send_request("tools/call", {"name": "t"})
     answer = input_required(request.id, {"q": {"method": "tools/list"}})
@@ -161,7 +162,7 @@ def test_questions_that_are_not_valid_come_with_the_failure() -> None:
 
 
 def test_a_failure_without_a_result_has_none() -> None:
-    """Neighbour of case c274: there is nothing to show."""
+    """Neighbour of case c274: without a result the failure must have None."""
     client = ready_client("2025-11-25")
     request = client.send_request("tools/call", {"name": "t"})
     (failure,) = of(RequestFailed, receive(client, {"jsonrpc": "2.0", "id": request.id}))

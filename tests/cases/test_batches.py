@@ -61,7 +61,7 @@ def test_a_refused_batch_does_not_block_the_next_request(revision: str) -> None:
     "batch", [[], [note("notifications/x")], [[call(1, "ping")]], [result(1, {})]], ids=repr
 )
 def test_what_is_in_a_refused_batch_does_not_matter(batch: list[Any]) -> None:
-    """Neighbour of case c112: one refusal, whatever there is in it."""
+    """Neighbour of case c112: there must be one refusal, whatever the batch contains."""
     server = ready_server("2025-11-25")
     only(ProtocolViolation, receive(server, batch))
     assert refusals(sent(server)) == [(MISSING, -32600)]
@@ -69,7 +69,7 @@ def test_what_is_in_a_refused_batch_does_not_matter(batch: list[Any]) -> None:
 
 
 def test_a_client_never_answers_a_batch_that_it_refuses(revision: str) -> None:
-    """Neighbour of case c112: to a client it is noise, outside of the one revision."""
+    """Neighbour of case c112: outside of 2025-03-26 a batch is noise for a client."""
     client = ready_client(revision)
     events = receive(client, [call(1, "ping"), note("notifications/x")])
     if revision == "2025-03-26":
@@ -90,7 +90,7 @@ def test_a_batch_of_notifications_and_answers_gets_no_answer() -> None:
 
 
 def test_initialize_is_refused_in_a_batch_by_the_revision_that_has_batches() -> None:
-    """Case c114: the batch opened a session, half of whose answers were for the other half."""
+    """Case c114: the batch opened a session, with messages in it that came too early."""
     server = new_server(revisions=["2025-03-26"])
     events = receive(server, [initialize(1, "2025-03-26"), call(2, "tools/list")])
     assert broken(events) == ["BATCH-003", "LIFE-005"]

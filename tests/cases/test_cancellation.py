@@ -128,7 +128,7 @@ def test_a_malformed_cancellation_is_reported_and_ignored(revision: str, params:
 
 
 def test_a_reason_that_is_no_string_does_not_spoil_a_cancellation(revision: str) -> None:
-    """Neighbour of case c028: what matters is there, and the request must stop."""
+    """Neighbour of case c028: the id is valid, so the request must stop."""
     server = ready_server(revision)
     for id, reason in ((1, "user"), (2, None), (3, 7), (4, {"why": "x"})):
         request = asked(server, call(id, "tools/call", TOOL_CALL))
@@ -160,7 +160,8 @@ def test_initialize_is_not_cancelled_by_the_client(revision: str) -> None:
 def test_an_initialize_that_times_out_ends_the_connection_without_a_cancellation(
     revision: str,
 ) -> None:
-    """Cases c031 and c036: never for `initialize`; the attempt ends locally instead."""
+    """Cases c031 and c036: no cancellation may be sent for `initialize`; the attempt ends
+    locally instead."""
     client = new_client(revisions=[revision])
     start = client.start(timeout=30, now=0)
     (first,) = sent(client)
@@ -175,7 +176,7 @@ def test_an_initialize_that_times_out_ends_the_connection_without_a_cancellation
 
 
 def test_a_cancellation_of_initialize_is_ignored_by_the_server(revision: str) -> None:
-    """Case c031 from the other side: the handshake stands, whatever the client sends."""
+    """Case c031 from the other side: the handshake must stand, whatever the client sends."""
     server = ready_server(revision)
     only(MessageIgnored, receive(server, cancelled("hello")))
     assert server.revision == revision
@@ -285,7 +286,7 @@ def test_cancelling_after_the_answer_or_the_timeout_sends_nothing(revision: str)
 
 
 def test_progress_and_answer_after_a_cancellation_are_ignored_quietly(revision: str) -> None:
-    """Case c046: what was on its way when the cancel left is nobody's fault."""
+    """Case c046: messages that crossed the cancellation must not be reported as breaches."""
     client = ready_client(revision)
     request = client.send_request("tools/call", TOOL_CALL, progress=True)
     assert request.progress_token is not None
@@ -327,7 +328,7 @@ def test_a_server_cancels_its_requests_by_the_same_rules(revision: str) -> None:
 
 
 def test_a_cancellation_of_a_question_to_the_client_says_why(revision: str) -> None:
-    """Case c270: a client went on with what nobody waited for, and lost what the server said."""
+    """Case c270: a client went on with a cancelled question, and lost the server's reason."""
     client = ready_client(revision)
     question = asked(client, call("s1", "sampling/createMessage", SAMPLING))
     said = {"com.example/k": 1}
@@ -343,7 +344,7 @@ def test_a_cancellation_of_a_question_to_the_client_says_why(revision: str) -> N
 
 @pytest.mark.parametrize("meta", [None, [], "text", 1])
 def test_a_meta_that_is_no_object_is_none(revision: str, meta: object) -> None:
-    """Neighbour of case c270: an application reads members of it without looking at its type."""
+    """Neighbour of case c270: an application reads members of `_meta` without checking its type."""
     server = ready_server(revision)
     request = asked(server, call(1, "tools/call", TOOL_CALL))
     rule = "OWN-015" if meta is None else "OWN-014"
@@ -363,7 +364,7 @@ def test_a_meta_that_is_no_object_is_none(revision: str, meta: object) -> None:
 
 
 def test_progress_comes_with_its_meta(revision: str) -> None:
-    """Neighbour of case c270: what a server says beside the numbers must arrive."""
+    """Neighbour of case c270: the `_meta` of progress must arrive."""
     client = ready_client(revision)
     ours = client.send_request("tools/call", TOOL_CALL, progress=True)
     told = {"progressToken": ours.progress_token, "progress": 1, "_meta": {"com.example/k": 1}}

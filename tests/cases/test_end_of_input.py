@@ -1,4 +1,4 @@
-"""Failure class 6, the end of input: what was cut off, what is still served, what is dropped."""
+"""Failure class 6, the end of input: cut messages, requests still served, dropped responses."""
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_a_cut_last_line_is_reported_and_requests_end(revision: str, cut: int) -
 
 @pytest.mark.parametrize("rest", [b"", b"\r", b"  "], ids=repr)
 def test_a_whole_last_line_without_newline_is_delivered(revision: str, rest: bytes) -> None:
-    """Case c106: the answer was there, and was thrown away for want of a newline."""
+    """Case c106: the response was complete, and was discarded because the newline was missing."""
     client = ready_client(revision)
     request = client.send_request("tools/list")
     sent(client)

@@ -91,7 +91,7 @@ def asking(server: ServerConnection, id: object, meta: JSONObject = BARE) -> Inc
 
 
 def test_second_request_of_an_id_in_flight_is_not_served() -> None:
-    """c014: an error with that id would be taken for the answer to the first."""
+    """c014: an error with that id would be taken for the response to the first request."""
     server = modern_server()
     first = requested(server, modern(5, "tools/list", {}, BARE))
     events = receive(server, modern(5, "tools/list", {}, BARE))
@@ -105,7 +105,7 @@ def test_second_request_of_an_id_in_flight_is_not_served() -> None:
 
 
 def test_id_is_free_once_it_is_answered() -> None:
-    """c016: nothing is remembered of what came before."""
+    """c016: a stateless server must not remember used ids."""
     server = modern_server()
     for _ in range(3):
         request = requested(server, modern(1, "tools/list", {}, BARE))
@@ -118,7 +118,7 @@ def test_id_is_free_once_it_is_answered() -> None:
 
 @pytest.mark.parametrize("code", [-32020 - number for number in range(3, 80, 7)] + [-32050])
 def test_codes_of_the_specification_are_its_own(code: int) -> None:
-    """c132: one that it does not define is not sent."""
+    """c132: a reserved code without a definition must not be sent."""
     server = modern_server()
     request = asking(server, 1)
     with pytest.raises(LocalProtocolError, match="ERR-006"):
@@ -131,7 +131,7 @@ def test_codes_of_the_specification_are_its_own(code: int) -> None:
 
 
 def test_discovered_server_is_spoken_to_without_a_handshake() -> None:
-    """c221: from the first request on each says for itself who asks."""
+    """c221: from the first request on, each must have its envelope."""
     client = probing()
     only(Ready, receive(client, result(1, discovered({"tools": {}}, cacheScope="public"))))
     client.send_request("tools/list")
@@ -157,7 +157,7 @@ def test_any_other_error_leads_to_the_handshake(code: int) -> None:
 
 @pytest.mark.parametrize("data", [None, {}, [], "x", {"supported": None}, {"supported": [5, None]}])
 def test_refusal_of_the_version_without_a_list_ends_the_start(data: object) -> None:
-    """c230: the server is of the newer era, and there is nothing else to offer."""
+    """c230: the server is modern, and no other revision can be tried."""
     client = probing()
     message = error(1, -32022, "Unsupported protocol version")
     if data is not None:
@@ -173,7 +173,7 @@ def test_refusal_of_the_version_without_a_list_ends_the_start(data: object) -> N
 
 
 def test_server_of_one_era_names_it_to_a_client_of_the_other() -> None:
-    """c234: and goes on serving, perhaps a client that has learnt."""
+    """c234: the server must go on serving, as the client may retry in its era."""
     server = modern_server()
     only(RequestAnswered, receive(server, initialize(0, "2025-11-25")))
     (answer,) = sent(server)
@@ -184,7 +184,7 @@ def test_server_of_one_era_names_it_to_a_client_of_the_other() -> None:
 
 
 def test_handshake_never_leads_to_a_revision_without_one() -> None:
-    """c235: the newest that has one is offered instead."""
+    """c235: the newest revision with a handshake must be offered instead."""
     server = new_server(revisions=BOTH)
     receive(server, initialize(0, MODERN))
     (answer,) = sent(server)
@@ -192,7 +192,7 @@ def test_handshake_never_leads_to_a_revision_without_one() -> None:
 
 
 def test_both_eras_live_side_by_side() -> None:
-    """c236: each request is answered in the form of its own."""
+    """c236: each request must be answered in the form of its era."""
     server = new_server(revisions=BOTH)
     receive(server, initialize(1, "2025-06-18"), INITIALIZED)
     sent(server)
@@ -205,7 +205,7 @@ def test_both_eras_live_side_by_side() -> None:
 
 
 def test_discovery_is_refused_like_any_request() -> None:
-    """c239: the list of what is supported is what the client came for."""
+    """c239: the error must list the supported revisions, which the client asked for."""
     server = modern_server()
     receive(server, modern(1, "server/discover", {}, {**BARE, VERSION: "1900-01-01"}))
     (answer,) = sent(server)
@@ -218,7 +218,7 @@ def test_discovery_is_refused_like_any_request() -> None:
 
 
 def test_nothing_is_remembered_of_an_earlier_envelope() -> None:
-    """c237, c254: what one request offers, the next may not; the error says what is needed."""
+    """c237, c254: a capability of one request must not count for the next; the error names it."""
     server = modern_server()
     requested(server, modern(1, "tools/list", {}, envelope({"elicitation": {"form": {}}})))
     request = asking(server, 2)
@@ -232,7 +232,7 @@ def test_nothing_is_remembered_of_an_earlier_envelope() -> None:
 
 
 def test_absent_kind_of_a_result_means_complete() -> None:
-    """c240: and the server is told on."""
+    """c240: the result must be delivered, and the breach be reported."""
     client = modern_client()
     request = client.send_request("tools/call", {"name": "t"})
     events = receive(client, result(request.id, {"content": []}))
@@ -257,7 +257,7 @@ def test_retry_has_the_keys_that_were_asked_and_no_state_where_none_was_given() 
 
 
 def test_acknowledgement_is_the_first_message_of_a_subscription() -> None:
-    """c256: a change that is published before it waits."""
+    """c256: a change that is published before the acknowledgement must wait."""
     server = modern_server(config=Config(manual={LISTEN}))
     (event,) = of(RequestReceived, receive(server, listen(1, TOOLS)))
     assert server.publish(ToolsListChanged())
@@ -272,7 +272,7 @@ def test_acknowledgement_is_the_first_message_of_a_subscription() -> None:
 
 
 def test_only_what_was_asked_for_is_told() -> None:
-    """c261: neither other changes nor what belongs to a request."""
+    """c261: a subscription must carry neither other changes nor messages of requests."""
     server = modern_server()
     receive(server, listen(1, TOOLS))
     (listener,) = server.listeners
@@ -284,7 +284,7 @@ def test_only_what_was_asked_for_is_told() -> None:
 
 
 def test_only_what_was_granted_is_expected() -> None:
-    """Case c279: a server told of changes that it had not granted, and nobody noticed."""
+    """Case c279: changes that the server had not granted were not reported."""
     client = modern_client()
     first = subscribed(client, {"promptsListChanged": True})
     second = client.listen({"toolsListChanged": True, "resourceSubscriptions": [FILE]})
@@ -312,7 +312,7 @@ def test_only_what_was_granted_is_expected() -> None:
 
 
 def test_what_was_refused_for_one_resource_is_not_expected_for_it() -> None:
-    """Neighbour of case c279: two were asked for, and one was granted."""
+    """Neighbour of case c279: of two requested resources one was granted."""
     client = modern_client()
     client.listen({"resourceSubscriptions": [FILE, "file:///b"]})
     sent(client)
@@ -438,7 +438,7 @@ def test_cancelled_ids_keep_their_type_and_the_oldest_is_forgotten() -> None:
 
 
 def test_a_late_answer_to_the_probe_is_shown() -> None:
-    """Case c277: the caller may correct what it has kept of this server."""
+    """Case c277: the caller may have to correct the stored era of this server."""
     client = probing(now=0, probe_timeout=1)
     client.handle_timeout(1)
     (opening,) = sent(client)
@@ -462,7 +462,7 @@ def test_a_late_answer_to_the_probe_is_shown() -> None:
 
 
 def test_an_answer_to_nothing_is_shown() -> None:
-    """Neighbour of case c277: whoever looks for a fault wants to see what came."""
+    """Neighbour of case c277: a user who looks for a fault needs the message."""
     client = modern_client()
     answer = error(99, -32603)
     assert only(MessageIgnored, receive(client, answer)).answer == answer
@@ -519,7 +519,7 @@ def test_a_bad_state_is_refused_before_a_handler_sees_it() -> None:
 
 @pytest.mark.parametrize("by", ["data", "message", "end"])
 def test_a_connection_refuses_a_bad_state_where_the_time_is_known(by: str) -> None:
-    """Case c278, on a stream: by bytes, by messages, and in a last line without its newline."""
+    """Case c278, on a stream: as bytes, as messages, and in a last line without its newline."""
     server = modern_server(config=Config(state_keys=(b"k" * 16,)))
     forged = modern(1, "tools/call", {"name": "t", "requestState": "forged"})
     text = json.dumps(forged)
@@ -537,7 +537,7 @@ def test_a_connection_refuses_a_bad_state_where_the_time_is_known(by: str) -> No
 
 
 def test_without_the_time_a_state_is_read_by_the_handler() -> None:
-    """Neighbour of case c278: nobody knows then whether it is too late."""
+    """Neighbour of case c278: without the time, expiry cannot be checked before delivery."""
     server = modern_server(config=Config(state_keys=(b"k" * 16,)))
     server.receive_data(b"\n", at=1_000)  # that time is over
     request = requested(server, modern(1, "tools/call", {"name": "t", "requestState": "forged"}))

@@ -135,7 +135,7 @@ def test_an_initialize_without_its_members_is_refused_and_may_be_sent_again(
 
 
 def test_an_initialize_without_params_is_refused_and_may_be_sent_again(revision: str) -> None:
-    """Neighbour of case c078: nothing at all, or no object."""
+    """Neighbour of case c078: params may be missing, or be no object."""
     server = new_server()
     receive(server, call(1, "initialize"), call(2, "initialize", []), call(3, "initialize", {}))
     assert refusals(sent(server)) == [(1, -32602), (2, -32602), (3, -32602)]
@@ -176,7 +176,8 @@ def test_a_client_ends_a_connection_at_a_revision_it_does_not_speak(answer: str)
 
 @pytest.mark.parametrize("value", [None, 20251125, ["2025-11-25"], {}], ids=repr)
 def test_a_client_ends_a_connection_whose_revision_is_no_string(value: Any) -> None:
-    """Neighbour of case c079: no string, no revision, and no crash."""
+    """Neighbour of case c079: a revision of another type must fail the start without an
+    exception."""
     client = new_client()
     client.start()
     (first,) = sent(client)

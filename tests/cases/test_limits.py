@@ -105,7 +105,7 @@ def test_every_call_ends_once_with_its_connection(revision: str, ending: str) ->
 
 
 def test_listings_pings_and_timeouts_end_with_their_connection(revision: str) -> None:
-    """Neighbour of case c218: each kind of call has an ending of its own."""
+    """Neighbour of case c218: listings and pings must have their own endings too."""
     client = ready_client(revision)
     client.send_paginated("tools/list", now=0)
     client.ping(timeout=5)
@@ -120,7 +120,7 @@ def test_listings_pings_and_timeouts_end_with_their_connection(revision: str) ->
 def progress_until(
     client: Any, token: object, *, every: float, until: float, start: float = 0
 ) -> tuple[float | None, list[Any]]:
-    """Progress at this rate; when the call failed, if it did, and all that happened."""
+    """Send progress at this rate; returns the time at which the call failed, and all events."""
     happened: list[Any] = []
     now, value = start, 0
     while now < until:
@@ -155,7 +155,8 @@ def test_the_longest_time_holds_in_spite_of_progress(revision: str) -> None:
 
 
 def test_progress_restarts_the_silence_allowed(revision: str) -> None:
-    """Neighbour of case c219: without a longest time, a call lives as long as it gets on."""
+    """Neighbour of case c219: without `max_timeout`, a call stays open as long as progress
+    comes."""
     client = ready_client(revision)
     request = client.send_request("tools/call", {"name": "t"}, progress=True, timeout=60, now=0)
     sent(client)
@@ -170,7 +171,7 @@ def test_progress_restarts_the_silence_allowed(revision: str) -> None:
 
 @pytest.mark.parametrize("token", ["foreign", 0])
 def test_progress_that_is_not_valid_restarts_nothing(revision: str, token: object) -> None:
-    """Neighbour of case c219: progress for something else, or none at all, is silence."""
+    """Neighbour of case c219: invalid progress, or that of another request, counts as silence."""
     client = ready_client(revision)
     request = client.send_request("tools/call", {"name": "t"}, progress=True, timeout=60, now=0)
     sent(client)

@@ -109,7 +109,7 @@ def test_a_byte_order_mark_and_a_crlf_may_be_cut_anywhere(
 
 
 def test_a_byte_order_mark_counts_before_the_first_message_only(revision: str) -> None:
-    """Neighbour of case c093: later it is no JSON, and no reason to stop either."""
+    """Neighbour of case c093: a later mark is invalid JSON, but must not end the connection."""
     server = ready_server(revision)
     assert broken(receive(server, BOM + PING)) == ["ERR-001"]
     assert refusals(sent(server)) == without_id(revision, -32700)
@@ -216,8 +216,8 @@ def test_a_client_takes_what_is_no_message_for_noise(revision: str, noise: bytes
 
 
 def test_only_the_start_of_a_long_line_of_noise_is_shown(revision: str) -> None:
-    """Neighbour of case c100: an event must not hold megabytes of somebody's output, and must not
-    look as if it held all of it."""
+    """Neighbour of case c100: an event must not hold megabytes of noise, and must show that its
+    excerpt is cut."""
     client = ready_client(revision)
     violation = only(ProtocolViolation, receive(client, b"\xff" * 100_000 + b"\n"))
     assert violation.excerpt == b"\xff" * 120 + b" ... (cut: 100000 bytes in all)"
@@ -230,7 +230,7 @@ OPENING = initialize(1, "2025-11-25")
 
 @pytest.mark.parametrize("as_text", [True, False], ids=["text", "bytes"])
 def test_a_byte_order_mark_before_a_whole_message_is_dropped(as_text: bool) -> None:
-    """Case c288: a transport that keeps messages apart, and a writer that marks each of them."""
+    """Case c288: a transport of whole messages may have a sender that marks each of them."""
     server = new_server(revisions=["2025-11-25"])
     for message, answered in ((OPENING, 1), (call(2, "ping"), 2)):
         text = MARK + json.dumps(message)
@@ -245,7 +245,7 @@ def test_a_byte_order_mark_before_a_whole_message_is_dropped(as_text: bool) -> N
 
 
 def test_a_client_drops_a_byte_order_mark_before_a_whole_message() -> None:
-    """Case c288, the other side: and one that nobody receives any more is not reported."""
+    """Case c288, the other side: after the end of the connection the mark must not be reported."""
     client = ready_client("2025-11-25")
     request = client.send_request("tools/list")
     client.receive_message(MARK + json.dumps(result(request.id, {"tools": []})))
@@ -259,7 +259,7 @@ def test_a_client_drops_a_byte_order_mark_before_a_whole_message() -> None:
 
 
 def test_a_second_byte_order_mark_is_no_json() -> None:
-    """Neighbour of case c288: one is dropped, and no more."""
+    """Neighbour of case c288: only one mark may be dropped."""
     server = ready_server("2025-11-25")
     server.receive_message(2 * MARK + json.dumps(call(1, "ping")))
     assert broken(drain(server)) == ["OWN-017", "ERR-001"]

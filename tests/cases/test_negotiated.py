@@ -138,7 +138,7 @@ def test_a_client_asks_only_for_what_the_server_declared(
 
 @pytest.mark.parametrize("method", NEEDS)
 def test_an_empty_object_declares_a_capability(revision: str, method: str) -> None:
-    """Neighbour of case c083: `{}` is falsy in Python, and was taken for nothing."""
+    """Neighbour of case c083: `{}` is falsy in Python, and was taken for absent."""
     client = ready_client(
         revision,
         server={
@@ -214,7 +214,7 @@ def test_initialized_needs_no_params(revision: str, params: Any, reported: int) 
 
 
 def test_a_ready_client_knows_its_server(revision: str) -> None:
-    """Neighbour of case c080: what was agreed is there to look at on both sides."""
+    """Neighbour of case c080: both sides must have the agreement in their properties."""
     client = ready_client(revision, server={"tools": {}, "x": {"y": 1}})
     assert client.peer.info == SERVER_INFO
     assert client.peer.capabilities == {"tools": {}, "x": {"y": 1}}

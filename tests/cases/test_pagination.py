@@ -49,7 +49,7 @@ METHODS = {
 def answer_page(
     client: ClientConnection, member: str, items: Sequence[object], next_cursor: object = MISSING
 ) -> tuple[Any, list[Event]]:
-    """Answer the page that was asked for; the cursor it was asked with, and what happened."""
+    """Answer the open page request; returns its cursor, and the events."""
     (request,) = sent(client)
     page: dict[str, Any] = {member: list(items)}
     if next_cursor is not MISSING:
@@ -59,7 +59,7 @@ def answer_page(
 
 
 def ended(events: list[Event], listing: Listing) -> ListingEnd:
-    """Why the listing ended, which is the last thing that happened."""
+    """The reason of the listing's ending, which must be the last event."""
     event = events[-1]
     assert isinstance(event, ListingEnded)
     assert event.listing is listing
@@ -83,7 +83,7 @@ def test_a_null_cursor_ends_a_listing(revision: str, method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_an_absent_cursor_ends_a_listing(revision: str, method: str) -> None:
-    """Neighbour of case c063, and the usual way."""
+    """Neighbour of case c063: a missing cursor is the usual end."""
     client = ready_client(revision)
     listing = client.send_paginated(method)
     _, events = answer_page(client, METHODS[method], [TOOL])
@@ -94,7 +94,7 @@ def test_an_absent_cursor_ends_a_listing(revision: str, method: str) -> None:
 
 @pytest.mark.parametrize("cursor", [0, 7, True, [], {}], ids=repr)
 def test_a_cursor_that_is_no_string_ends_a_listing_as_invalid(revision: str, cursor: Any) -> None:
-    """Neighbour of case c063: what is no string cannot be passed back."""
+    """Neighbour of case c063: a cursor of another type must not be sent back."""
     client = ready_client(revision)
     listing = client.send_paginated("tools/list")
     _, events = answer_page(client, "tools", [TOOL], cursor)
@@ -132,7 +132,7 @@ def test_a_cycle_of_cursors_ends_a_listing(revision: str, length: int) -> None:
 
 
 def test_a_cycle_that_enters_late_ends_a_listing(revision: str) -> None:
-    """Neighbour of case c065: the way into the cycle need not be part of it."""
+    """Neighbour of case c065: the first cursors need not be part of the cycle."""
     client = ready_client(revision)
     listing = client.send_paginated("tools/list")
     for name in ("in", "A", "B"):
@@ -178,7 +178,7 @@ def test_a_cursor_given_by_hand_is_written_as_it_is(
 
 
 def test_an_empty_cursor_of_the_server_is_passed_back(revision: str) -> None:
-    """Case c067 for listings: "" is a cursor like any other."""
+    """Case c067 for listings: "" is a valid cursor."""
     client = ready_client(revision)
     listing = client.send_paginated("tools/list")
     answer_page(client, "tools", [TOOL], "")
@@ -233,7 +233,7 @@ def test_a_cursor_of_the_caller_that_is_refused_marks_the_listing_as_stale() -> 
 
 @pytest.mark.parametrize(("code", "pages"), [(-32602, 0), (-32603, 1)])
 def test_another_error_says_nothing_of_the_pages_before(code: int, pages: int) -> None:
-    """Neighbour of case c271: a page without a cursor cannot have a bad one."""
+    """Neighbour of case c271: an error to the first page cannot be about a cursor."""
     client = ready_client("2025-11-25")
     client.send_paginated("tools/list")
     for _ in range(pages):

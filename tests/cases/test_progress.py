@@ -1,4 +1,4 @@
-"""Failure class 3, progress: tokens of every legal kind, and late or foreign ones do no harm."""
+"""Failure class 3, progress: tokens of every legal kind; late or foreign ones are harmless."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def progress(token: object, value: object, **more: object) -> dict[str, Any]:
 
 
 def asking(client: ClientConnection, token: Token) -> OutgoingRequest:
-    """A call in flight that asks for progress under this token."""
+    """An open call with this progress token."""
     request = client.send_request("tools/call", {"name": "t"}, meta={"progressToken": token})
     (message,) = sent(client)
     assert message["params"] == {"name": "t", "_meta": {"progressToken": token}}
@@ -52,7 +52,7 @@ def asking(client: ClientConnection, token: Token) -> OutgoingRequest:
 
 @pytest.mark.parametrize("token", ["", 0, "0", -1, "é\n", 2**53 + 1], ids=repr)
 def test_progress_goes_out_under_any_legal_token(revision: str, token: Token) -> None:
-    """Case c048: the tokens "" and 0 were taken for none, and nothing was ever sent."""
+    """Case c048: the tokens "" and 0 were taken for absent, and no progress was ever sent."""
     server = ready_server(revision)
     request = asked(server, tool_call(1, token))
     assert request.progress_token == token
@@ -61,7 +61,7 @@ def test_progress_goes_out_under_any_legal_token(revision: str, token: Token) ->
 
 
 def test_without_a_token_no_progress_goes_out(revision: str) -> None:
-    """Neighbour of case c048: nobody asked, and there is no token to name."""
+    """Neighbour of case c048: the request has no token, so no progress can be sent."""
     server = ready_server(revision)
     request = asked(server, call(1, "tools/call", {"name": "t", "_meta": {}}))
     assert request.progress_token is None
@@ -119,7 +119,7 @@ def test_fractions_and_progress_beyond_the_total_are_delivered(revision: str) ->
 def test_progress_that_does_not_increase_is_reported_and_not_delivered(
     revision: str, value: float
 ) -> None:
-    """Neighbour of case c054: the one rule that progress has."""
+    """Neighbour of case c054: each value must be larger than the last."""
     client = ready_client(revision)
     asking(client, "a")
     receive(client, progress("a", 1))

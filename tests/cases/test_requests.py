@@ -1,4 +1,4 @@
-"""Failure class 7, requests and notifications: what is malformed, and how it is refused."""
+"""Failure class 7, requests and notifications: malformed ones, and how they are refused."""
 
 from typing import Any
 
@@ -139,7 +139,8 @@ def test_a_notification_with_an_id_is_a_request_for_an_unknown_method(
 
 
 def test_initialized_with_an_id_does_not_finish_the_handshake(revision: str) -> None:
-    """Case c128 where it would matter: the session began by a message that is none."""
+    """Case c128 for `initialized`: the session must not begin by a message that is no
+    notification."""
     server = new_server()
     receive(server, initialize(1, revision))
     sent(server)
@@ -155,7 +156,7 @@ def test_initialized_with_an_id_does_not_finish_the_handshake(revision: str) -> 
 def test_a_request_without_id_is_a_notification_and_gets_no_answer(
     revision: str, method: str
 ) -> None:
-    """Neighbour of case c128: without an id there is nothing to answer, or to serve."""
+    """Neighbour of case c128: without an id the message must be neither served nor answered."""
     server = ready_server(revision)
     events = receive(server, note(method))
     assert not of(RequestReceived, events)

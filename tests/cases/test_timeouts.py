@@ -1,4 +1,4 @@
-"""Failure class 9, timeouts: what counts as silence of the peer, and what does not."""
+"""Failure class 9, timeouts: which waits count as silence of the peer."""
 
 import pytest
 
@@ -44,13 +44,13 @@ def client() -> ClientConnection:
 
 
 def question(one: ClientConnection, id: object = 9, now: float = 0.0) -> IncomingRequest:
-    """What a server asks while it works on a call."""
+    """A question of the server during a call."""
     one.handle_timeout(now)
     return asked(one, call(id, FORM["method"], FORM["params"]))
 
 
 def failed(one: ClientConnection, now: float) -> bool:
-    """Whether the one call has run out of time by now."""
+    """Whether the one call has timed out by now."""
     one.handle_timeout(now)
     failures = of(RequestFailed, drain(one))
     assert all(failure.reason is FailureReason.TIMED_OUT for failure in failures)
@@ -59,7 +59,7 @@ def failed(one: ClientConnection, now: float) -> bool:
 
 
 def test_silence_does_not_count_while_a_question_is_open() -> None:
-    """Case c284: a user who took his time to answer ended the call that had asked him."""
+    """Case c284: a user who was slow to answer ended the call that had asked."""
     one = client()
     ours = one.send_request("tools/call", TOOL, timeout=1, now=0)
     theirs = question(one)
@@ -73,7 +73,7 @@ def test_silence_does_not_count_while_a_question_is_open() -> None:
 
 
 def test_progress_arms_no_timer_while_a_question_is_open() -> None:
-    """Neighbour of case c284: a loop would wake up for nothing."""
+    """Neighbour of case c284: a loop would wake up without work."""
     one = client()
     ours = one.send_request("tools/call", TOOL, progress=True, timeout=10, max_timeout=100, now=0)
     question(one)
@@ -86,7 +86,8 @@ def test_progress_arms_no_timer_while_a_question_is_open() -> None:
 
 
 def test_a_user_of_the_modern_era_has_any_time() -> None:
-    """Case c284, in 2026-07-28: the question ends the request, and the next round has its own."""
+    """Case c284, in 2026-07-28: the questions end the request, and the next round has its own
+    timeout."""
     one = modern_client()
     ours = one.send_request("tools/call", TOOL, timeout=1, now=0)
     only(InputRequired, receive(one, input_required(ours.id, {"q": FORM})))
@@ -105,7 +106,7 @@ TASKS: JSONObject = {
 
 
 def task(status: str) -> JSONObject:
-    """A task of the client, as it tells the server of it."""
+    """A task of the client, as the client describes it to the server."""
     when = "2026-01-01T00:00:00Z"
     return {"taskId": "t", "status": status, "createdAt": when, "lastUpdatedAt": when, "ttl": None}
 
@@ -121,7 +122,7 @@ def task_asked() -> tuple[ClientConnection, JSONObject]:
 
 @pytest.mark.parametrize("told_by", ["poll", "notification"])
 def test_silence_does_not_count_while_a_question_is_a_task(told_by: str) -> None:
-    """Neighbour of case c284: the user is being asked, as long as the task is not over."""
+    """Neighbour of case c284: the user is being asked as long as the task runs."""
     one, about = task_asked()
     for id in range(10, 20):
         now = 10.0 * id
@@ -138,7 +139,7 @@ def test_silence_does_not_count_while_a_question_is_a_task(told_by: str) -> None
 
 
 def test_silence_counts_again_where_the_end_of_a_task_can_not_be_told() -> None:
-    """Neighbour of case c284: after a failed write the server waits for nothing."""
+    """Neighbour of case c284: after a failed write the server gets no answer to wait for."""
     one, _ = task_asked()
     sent(one)
     assert not failed(one, 100)
@@ -147,7 +148,7 @@ def test_silence_counts_again_where_the_end_of_a_task_can_not_be_told() -> None:
 
 
 def test_what_was_left_of_the_silence_is_left_after_the_answer() -> None:
-    """Neighbour of case c284: the clock stands still, and is not set back."""
+    """Neighbour of case c284: the timeout must pause, and not start again."""
     one = client()
     one.send_request("tools/call", TOOL, timeout=10, now=0)
     theirs = question(one, now=4)
@@ -157,7 +158,7 @@ def test_what_was_left_of_the_silence_is_left_after_the_answer() -> None:
 
 
 def test_pauses_add_up() -> None:
-    """Neighbour of case c284: a server may ask again, and ask several things at once."""
+    """Neighbour of case c284: a server may ask again, and ask several questions at once."""
     one = client()
     one.send_request("tools/call", TOOL, timeout=10, now=0)
     first, second = question(one, 1, now=2), question(one, 2, now=4)
@@ -170,7 +171,7 @@ def test_pauses_add_up() -> None:
 
 
 def test_a_call_is_not_spared_the_pauses_before_it() -> None:
-    """Neighbour of case c284: only its own silence counts."""
+    """Neighbour of case c284: only pauses after its own start may count."""
     one = client()
     assert one.send_result(question(one, now=1), ANSWER, now=100)
     one.send_request("tools/call", TOOL, timeout=10, now=100)
@@ -180,7 +181,7 @@ def test_a_call_is_not_spared_the_pauses_before_it() -> None:
 
 @pytest.mark.parametrize("parked", [True, False])
 def test_the_longest_time_counts_always(parked: bool) -> None:
-    """Case c284: `max_timeout` is what the caller waits in all, whoever is slow."""
+    """Case c284: `max_timeout` limits the whole wait, whichever side is slow."""
     one = client()
     one.send_request("tools/call", TOOL, timeout=1 if parked else 50, max_timeout=20, now=0)
     question(one)
@@ -191,7 +192,7 @@ def test_the_longest_time_counts_always(parked: bool) -> None:
 
 
 def test_after_the_answer_the_longest_time_still_counts() -> None:
-    """Neighbour of case c284: whichever ends first."""
+    """Neighbour of case c284: the earlier of both deadlines must count."""
     one = client()
     one.send_request("tools/call", TOOL, timeout=10, max_timeout=20, now=0)
     theirs = question(one)
@@ -202,7 +203,7 @@ def test_after_the_answer_the_longest_time_still_counts() -> None:
 
 
 def test_silence_counts_again_soon_after_a_long_pause() -> None:
-    """Neighbour of case c284: with a longest time that is far away, the short one comes first."""
+    """Neighbour of case c284: with a distant `max_timeout`, the timeout comes first."""
     one = client()
     one.send_request("tools/call", TOOL, timeout=1, max_timeout=1_000, now=0)
     theirs = question(one)
@@ -214,7 +215,7 @@ def test_silence_counts_again_soon_after_a_long_pause() -> None:
 
 @pytest.mark.parametrize("max_timeout", [None, 1_000])
 def test_progress_during_a_question_restarts_what_comes_after_it(max_timeout: float | None) -> None:
-    """Neighbour of case c284: it is a sign of life like any."""
+    """Neighbour of case c284: progress must restart the timeout also during a question."""
     one = client()
     ours = one.send_request(
         "tools/call", TOOL, progress=True, timeout=10, max_timeout=max_timeout, now=0
@@ -230,7 +231,7 @@ def test_progress_during_a_question_restarts_what_comes_after_it(max_timeout: fl
 
 @pytest.mark.parametrize("end", ["answer", "error", "cancelled"])
 def test_a_question_is_over_however_it_ends(end: str) -> None:
-    """Neighbour of case c284: a server that needs no answer any more is to be heard of again."""
+    """Neighbour of case c284: after each kind of ending the timeout must run again."""
     one = client()
     one.send_request("tools/call", TOOL, timeout=10, now=0)
     theirs = question(one)
@@ -249,7 +250,7 @@ def test_a_question_is_over_however_it_ends(end: str) -> None:
 
 
 def test_a_question_that_comes_when_the_time_was_over_is_a_sign_of_life() -> None:
-    """Neighbour of case c284: what is received first wins, as an answer does."""
+    """Neighbour of case c284: a message that is received before the timer fires counts."""
     one = client()
     one.send_request("tools/call", TOOL, timeout=10, now=0)
     theirs = asked_at(one, 12)
@@ -260,13 +261,13 @@ def test_a_question_that_comes_when_the_time_was_over_is_a_sign_of_life() -> Non
 
 
 def asked_at(one: ClientConnection, now: float) -> IncomingRequest:
-    """A question that was read before the timers were looked at."""
+    """Receive a question at this time, before the timers are handled."""
     one.receive_data(b"", now=now)
     return asked(one, call(9, FORM["method"], FORM["params"]))
 
 
 def test_a_call_that_is_cancelled_meanwhile_is_over() -> None:
-    """Neighbour of case c284: nothing of it is left behind."""
+    """Neighbour of case c284: a cancelled call must leave no timer."""
     one = client()
     ours = one.send_request("tools/call", TOOL, timeout=1, now=0)
     theirs = question(one)
@@ -278,7 +279,7 @@ def test_a_call_that_is_cancelled_meanwhile_is_over() -> None:
 
 
 def test_pings_are_not_spared() -> None:
-    """Neighbour of case c284: a ping asks whether the server lives, and it need not wait for us."""
+    """Neighbour of case c284: a ping needs no answer to a question, so its timeout must run on."""
     one = client()
     one.ping(timeout=1, now=0)
     question(one)
@@ -287,7 +288,7 @@ def test_pings_are_not_spared() -> None:
 
 
 def test_pages_are_spared() -> None:
-    """Neighbour of case c284: a server of one thread lists nothing while it waits for us."""
+    """Neighbour of case c284: a server of one thread cannot list while it waits for an answer."""
     one = client()
     one.send_paginated("tools/list", timeout=1, now=0)
     theirs = question(one)
@@ -299,7 +300,7 @@ def test_pages_are_spared() -> None:
 
 
 def test_a_question_from_before_there_was_a_clock_counts_from_the_call() -> None:
-    """Neighbour of case c284: nobody knew how late it was."""
+    """Neighbour of case c284: without a time before, the pause must count from the call."""
     one = new_client()
     one.start()
     (first,) = sent(one)
@@ -312,7 +313,8 @@ def test_a_question_from_before_there_was_a_clock_counts_from_the_call() -> None
 
 
 def test_a_server_does_not_wait_longer_because_of_its_clients_calls() -> None:
-    """Neighbour of case c284: each question of a server belongs to a call that is open there."""
+    """Neighbour of case c284: a call of the client must not pause the timeout of a request of
+    the server."""
     server = ready_server("2025-11-25")
     asked(server, call(1, "tools/call", TOOL))
     server.send_request("roots/list", timeout=1, now=0)

@@ -1,4 +1,4 @@
-"""The queue of events keeps their order, and keeps no event that was taken."""
+"""The queue of events keeps their order, and releases each event that was taken."""
 
 import weakref
 
@@ -6,11 +6,11 @@ from sansmcp._connection.events import EventQueue
 
 
 class Thing:
-    """What an event may hold."""
+    """A value that an event may hold."""
 
 
 def test_an_event_that_was_taken_is_not_kept() -> None:
-    """Events hold params of any size: the queue must not hold them while others wait."""
+    """Events hold params of any size, which must be freed while others wait."""
     queue: EventQueue[Thing] = EventQueue()
     first = Thing()
     gone = weakref.ref(first)
@@ -24,7 +24,7 @@ def test_an_event_that_was_taken_is_not_kept() -> None:
 
 
 def test_the_order_is_kept_while_events_come_and_go() -> None:
-    """Places of taken events are removed now and then, in the middle of a long queue, too."""
+    """Places of taken events are removed now and then, also in the middle of a long queue."""
     queue: EventQueue[int] = EventQueue()
     taken: list[int] = []
     for number in range(1_000):
@@ -39,7 +39,7 @@ def test_the_order_is_kept_while_events_come_and_go() -> None:
 
 
 def test_places_of_taken_events_are_no_more_than_those_that_wait() -> None:
-    """A queue that is never empty must not grow by what has passed through it."""
+    """A queue that is never empty must not grow with the events that pass through it."""
     queue: EventQueue[int] = EventQueue()
     queue += range(100)
     for number in range(10_000):

@@ -37,7 +37,7 @@ TASK = {"taskId": "t", "createdAt": STAMP, "lastUpdatedAt": STAMP}  # no `ttl`
 
 
 def test_a_notification_arrives_as_it_was_sent() -> None:
-    """Known and unknown ones, with params and without."""
+    """Known and unknown notifications must arrive with and without params."""
     pair = Pair()
     pair.server.send_notification("notifications/tools/list_changed")
     pair.server.send_notification("notifications/x", {"a": 1}, meta={"b": 2}, now=1)
@@ -70,7 +70,7 @@ def test_a_notification_arrives_as_it_was_sent() -> None:
 def test_what_cannot_be_sent_raises_and_changes_nothing(
     method: str, params: Any, rule: str
 ) -> None:
-    """Where a verb knows better, that verb is named."""
+    """The error must name the verb to use instead, if there is one."""
     server = ready_server(REVISION)
     before = canonical(server)
 
@@ -109,7 +109,7 @@ def test_a_notification_that_breaks_a_rule_is_reported_and_never_answered(
 
 
 def test_a_notification_before_the_handshake_is_over_is_not_delivered() -> None:
-    """Between answer and `initialized` it is, and reported."""
+    """Between the response to `initialize` and `initialized` it must be delivered and reported."""
     server = new_server()
     early = only(ProtocolViolation, receive(server, note("notifications/x")))
     assert (early.rule, early.tolerated) == ("LIFE-001", False)
@@ -123,7 +123,7 @@ def test_a_notification_before_the_handshake_is_over_is_not_delivered() -> None:
 
 
 def test_an_undeclared_notification_is_delivered_and_reported() -> None:
-    """A server that forgot a flag has changed its list all the same."""
+    """A server that forgot to declare a capability has still changed its list."""
     for revision, rule in (("2025-03-26", "CAP-001"), ("2025-06-18", "CAP-002")):
         client = ready_client(revision, server={"tools": {}})
         events = receive(client, note("notifications/tools/list_changed"))
@@ -136,7 +136,7 @@ def test_an_undeclared_notification_is_delivered_and_reported() -> None:
 
 
 def test_a_log_message_arrives_with_all_its_parts() -> None:
-    """Any JSON value may be logged."""
+    """The data of a log message may be any JSON value."""
     pair = Pair()
     assert pair.server.send_log("warning", {"disk": [99]}, logger="disk", meta={"a": 1}, now=1)
     pair.deliver()
@@ -148,7 +148,7 @@ def test_a_log_message_arrives_with_all_its_parts() -> None:
 
 
 def test_a_log_below_the_level_of_the_client_is_not_sent() -> None:
-    """The level is the one the client set last; before that all are sent."""
+    """The client's last level must count; before it is set, all messages are sent."""
     server = ready_server(REVISION)
     assert all(server.send_log(level, "text") for level in LOG_LEVELS)
     assert len(sent(server)) == 8
@@ -165,7 +165,7 @@ def test_a_log_below_the_level_of_the_client_is_not_sent() -> None:
 
 @pytest.mark.parametrize("level", ["verbose", "ERROR", ""])
 def test_an_unknown_level_is_refused_both_ways(level: str) -> None:
-    """As -32602, or as a mistake of ours."""
+    """A peer must get -32602, and a caller an exception."""
     server = ready_server(REVISION)
     events = receive(server, call(1, "logging/setLevel", {"level": level}))
     assert only(ProtocolViolation, events).rule == "LOG-006"
@@ -178,7 +178,7 @@ def test_an_unknown_level_is_refused_both_ways(level: str) -> None:
 
 @pytest.mark.parametrize("level", ["verbose", 5, None])
 def test_a_log_message_of_an_unknown_level_is_delivered_and_reported(level: Any) -> None:
-    """The text is worth reading whatever it is called."""
+    """The text is useful whatever its level is called."""
     client = ready_client(REVISION, config=Config(check="none"))
     events = receive(client, note("notifications/message", {"level": level, "data": "text"}))
 
@@ -187,7 +187,7 @@ def test_a_log_message_of_an_unknown_level_is_delivered_and_reported(level: Any)
 
 
 def test_logging_must_be_declared() -> None:
-    """Clients may refuse what was not announced."""
+    """Clients may refuse log messages without the capability."""
     server = ready_server(REVISION, capabilities={"tools": {}})
 
     with pytest.raises(LocalProtocolError) as caught:
@@ -199,7 +199,7 @@ def test_logging_must_be_declared() -> None:
     ("data", "logger"), [(b"x", None), (float("nan"), None), ({1, 2}, None), ("text", 5)]
 )
 def test_what_has_no_json_form_is_not_logged(data: Any, logger: Any) -> None:
-    """It raises, and nothing is queued."""
+    """The verb must raise and queue no output."""
     server = ready_server(REVISION)
 
     with pytest.raises(LocalProtocolError):
@@ -208,7 +208,7 @@ def test_what_has_no_json_form_is_not_logged(data: Any, logger: Any) -> None:
 
 
 def test_logs_that_nobody_could_receive_are_dropped() -> None:
-    """Code that logs need not know the state of the connection."""
+    """Code that logs must not have to know the state of the connection."""
     server = new_server()
     assert server.send_log("info", "too early") is False
 
@@ -230,7 +230,7 @@ def level_asked(server: ServerConnection, level: Any) -> Any:
 
 
 def test_the_application_may_answer_the_level_itself() -> None:
-    """It counts once it is answered with a result."""
+    """The level must count from the application's result on."""
     server = ready_server(REVISION, config=Config(manual={"logging/setLevel"}))
     request = level_asked(server, "error")
     assert server.peer.log_level is None
@@ -242,7 +242,7 @@ def test_the_application_may_answer_the_level_itself() -> None:
 
 
 def test_the_application_may_answer_pings_itself() -> None:
-    """For a gateway that passes them on."""
+    """A gateway may have to pass pings on."""
     server = ready_server(REVISION, config=Config(manual={"ping"}))
     (event,) = receive(server, call(1, "ping"))
 

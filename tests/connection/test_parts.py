@@ -1,7 +1,7 @@
 """Each part of a connection can be made without the others, and does its own work.
 
-What a part needs is given to it: what all parts share, and at most a few parts below it. Nothing
-here makes a connection.
+Each part is given what it needs: the shared core, and at most a few parts below it. Nothing here
+makes a connection.
 """
 
 import json
@@ -43,7 +43,7 @@ from sansmcp._connection.modern_messages import ModernMessages
 from sansmcp._connection.notifications import Notifications
 from sansmcp._connection.outgoing import OutgoingRequests
 from sansmcp._connection.pings import Pings
-from sansmcp._connection.subscriptions_server import (
+from sansmcp._connection.subscriptions.server import (
     ChangePublisher,
     Listeners,
     ResourceSubscriptions,
@@ -57,7 +57,7 @@ NEWEST = LEGACY_REVISIONS[-1]
 
 
 class NoParts:
-    """What the core asks of the parts as a whole, where there are none."""
+    """The questions of the core to all parts, answered as if there were none."""
 
     def clock_started(self) -> None: ...
 
@@ -69,7 +69,7 @@ class NoParts:
 
 
 def core_of(side: Side, revision: str | None = NEWEST, **settings: Any) -> Core:
-    """What parts share, in the middle of a conversation of this revision."""
+    """The shared core, in the middle of a conversation of this revision."""
     core = Core(
         side,
         ByteStreamTransport(),
@@ -129,7 +129,7 @@ def incoming_of(core: Core) -> IncomingRequests:
 
 
 def received(core: Core, incoming: IncomingRequests, **message: Any) -> Any:
-    """The handle of a request that a part has taken in."""
+    """The handle of a request that was received."""
     intake = Intake(core, OutgoingRequests(core, ModernMessages(core)), incoming)
     whole: JSONObject = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", **message}
     intake.receive_request(whole, whole["method"], None, None)
@@ -139,7 +139,7 @@ def received(core: Core, incoming: IncomingRequests, **message: Any) -> Any:
 
 
 def test_outgoing_requests_have_one_ending_each() -> None:
-    """Ids, timers and cancellations need nothing that responses them."""
+    """Ids, timers and cancellations must work without the part that reads responses."""
     core = core_of(Side.CLIENT)
     outgoing = outgoing_of(core)
     first, second = asked(outgoing), asked(outgoing, timeout=5.0, now=0.0)

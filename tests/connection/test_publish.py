@@ -72,7 +72,8 @@ def test_a_changed_list_is_told_where_it_was_declared(change: Change, area: str)
 
 
 def test_a_resource_is_told_while_it_is_subscribed_to() -> None:
-    """From the answer to `subscribe` until the answer to `unsubscribe`, by exact URI."""
+    """Changes of the exact URI must be sent from the result of `subscribe` to that of
+    `unsubscribe`."""
     server = ready_server(REVISION)
     assert server.publish(ResourceUpdated(FILE)) is False
     request = subscription(server)
@@ -96,7 +97,7 @@ def test_a_resource_is_told_while_it_is_subscribed_to() -> None:
 
 
 def test_subscribing_twice_is_one_subscription_and_unsubscribing_needs_none() -> None:
-    """Clients do both."""
+    """Clients subscribe twice, and unsubscribe without a subscription."""
     server = subscribed(ready_server(REVISION), FILE)
     again = asked(server, call(2, "resources/subscribe", {"uri": FILE}))
     server.send_result(again, {})
@@ -108,7 +109,7 @@ def test_subscribing_twice_is_one_subscription_and_unsubscribing_needs_none() ->
 
 @pytest.mark.parametrize("how", ["refused", "cancelled"])
 def test_a_subscription_that_came_to_nothing_does_not_count(how: str) -> None:
-    """Nor does it use up room."""
+    """A refused or cancelled subscription must not use up room."""
     server = ready_server(REVISION, config=Config(max_subscriptions=1))
     for _ in range(2):
         request = subscription(server)
@@ -124,7 +125,7 @@ def test_a_subscription_that_came_to_nothing_does_not_count(how: str) -> None:
 
 @pytest.mark.parametrize("how", ["refused", "cancelled", "answered", "too many"])
 def test_room_is_given_back_once(how: str) -> None:
-    """What is given back twice lets one subscription too many in, and so on without end."""
+    """Room that is freed twice would raise the limit a little each time."""
     server = ready_server(REVISION, config=Config(max_subscriptions=2))
     request = subscription(server)
     if how == "refused":
@@ -147,7 +148,7 @@ def test_room_is_given_back_once(how: str) -> None:
 
 
 def test_one_subscription_too_many_is_refused_and_reported() -> None:
-    """Those on their way count, or the limit would be none."""
+    """Subscriptions without a response yet must count towards the limit."""
     server = subscribed(ready_server(REVISION, config=Config(max_subscriptions=2)), FILE)
     subscription(server, "file:///b")
     events = receive(server, call(9, "resources/subscribe", {"uri": "file:///c"}))
@@ -160,7 +161,7 @@ def test_one_subscription_too_many_is_refused_and_reported() -> None:
 
 
 def test_a_very_long_uri_is_not_subscribed_to() -> None:
-    """A thousand of a megabyte each are a gigabyte."""
+    """A thousand URIs of a megabyte each would take a gigabyte."""
     server = ready_server(REVISION)
     receive(server, call(9, "resources/subscribe", {"uri": "file:///" + "x" * 100_000}))
 
@@ -175,7 +176,7 @@ def test_a_full_table_takes_a_subscription_that_it_holds_already() -> None:
 
 
 def test_without_the_check_of_shapes_a_subscription_to_nothing_is_none() -> None:
-    """What is no URI cannot be told of."""
+    """A change cannot match a value that is no URI."""
     server = ready_server(REVISION, config=Config(check="none"))
     for method in ("subscribe", "unsubscribe"):
         request = asked(server, call(method, f"resources/{method}", {"uri": 5}))
@@ -185,7 +186,7 @@ def test_without_the_check_of_shapes_a_subscription_to_nothing_is_none() -> None
 
 
 def test_subscriptions_need_the_capability() -> None:
-    """Without it nobody can be subscribed."""
+    """Without the capability `subscribe` must be refused."""
     server = ready_server(REVISION, capabilities={"resources": {}})
     receive(server, call(1, "resources/subscribe", {"uri": FILE}))
 
@@ -194,7 +195,7 @@ def test_subscriptions_need_the_capability() -> None:
 
 
 def test_nothing_is_published_before_the_handshake_or_after_the_end() -> None:
-    """The application need not know the state."""
+    """The application must not have to know the state."""
     assert new_server().publish(ToolsListChanged()) is False
 
     server = subscribed(ready_server(REVISION), FILE)
@@ -205,7 +206,7 @@ def test_nothing_is_published_before_the_handshake_or_after_the_end() -> None:
 
 
 def test_what_is_no_uri_is_not_published() -> None:
-    """Nothing was sent, nothing waits, and the clock stands where it stood."""
+    """The verb must raise and change nothing, not even the clock."""
     server = subscribed(ready_server(REVISION), FILE)
     for change in (
         ResourceUpdated(cast(str, b"x"), FILE),
@@ -219,7 +220,7 @@ def test_what_is_no_uri_is_not_published() -> None:
 
 
 def test_what_is_no_change_is_told_so() -> None:
-    """A string, say, as the older SDKs have it."""
+    """A string, as older SDKs use it, must raise an error that says what to pass."""
     server = ready_server(REVISION)
     with pytest.raises(TypeError, match="a change is one of ToolsListChanged"):
         server.publish("tools")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # on purpose

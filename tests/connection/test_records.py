@@ -24,7 +24,7 @@ from sansmcp.http import SendBody, SendHead, ServerSentEvent
 
 
 def takes_anything(kind: Any) -> bool:
-    """Whether a class is one of records, and none of settings, which are checked."""
+    """Whether a class is a record, and not a class of settings, which are checked."""
     return (
         attrs.has(kind)
         and kind.__hash__ is not object.__hash__
@@ -41,13 +41,13 @@ RECORDS: list[type[Any]] = [
 
 
 def made(kind: type[Any]) -> Any:
-    """One whose fields all have another value."""
+    """An instance whose fields all have different values."""
     return kind(**{field.alias: number for number, field in enumerate(attrs.fields(kind))})
 
 
 @pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
 def test_records_are_equal_where_their_fields_are(kind: type[Any]) -> None:
-    """Tests of applications compare events; sets and dicts hold them."""
+    """Tests of applications compare events, and put them into sets and dicts."""
     one, other = made(kind), made(kind)
 
     assert len(RECORDS) > 40
@@ -61,7 +61,7 @@ def test_records_are_equal_where_their_fields_are(kind: type[Any]) -> None:
 
 @pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
 def test_one_other_field_makes_another_record(kind: type[Any]) -> None:
-    """A comparison that leaves out a field passes tests that it should fail."""
+    """A comparison that leaves out a field would pass tests that should fail."""
     one = made(kind)
     for field in attrs.fields(kind):
         changed = attrs.evolve(one, **{field.alias: "changed"})
@@ -70,13 +70,13 @@ def test_one_other_field_makes_another_record(kind: type[Any]) -> None:
 
 
 def test_records_of_two_classes_are_never_equal() -> None:
-    """Their fields may be the same."""
+    """Two classes may have the same fields."""
     assert SendBody(b"x") != SendHead(b"x", ())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     assert len({ToolsListChanged(), ToolsListChanged(), ResourceUpdated("a:b")}) == 2
 
 
 def test_repr_names_the_class_and_its_fields() -> None:
-    """It is what a failed test and a log show."""
+    """A failed test and a log show the repr."""
     assert repr(ResourceUpdated("a:b")) == "ResourceUpdated(uri='a:b', subscribed=None)"
     assert repr(ToolsListChanged()) == "ToolsListChanged()"
 
@@ -99,7 +99,7 @@ def test_a_record_with_an_unhashable_field_has_no_hash() -> None:
 
 
 def test_an_error_of_ours_names_its_rule_and_says_what_was_wrong() -> None:
-    """The rule leads to a sentence and a page."""
+    """The id of the rule leads to its sentence and its page."""
     error = LocalProtocolError("CANC-004", "initialize cannot be cancelled")
 
     assert (error.rule, error.text) == ("CANC-004", "initialize cannot be cancelled")
@@ -107,7 +107,8 @@ def test_an_error_of_ours_names_its_rule_and_says_what_was_wrong() -> None:
 
 
 def test_an_error_of_ours_survives_copies_and_other_processes() -> None:
-    """Exceptions with arguments of their own fail to unpickle, far from where they were raised."""
+    """Exceptions with arguments of their own may fail to unpickle, far from where they were
+    raised."""
     error = LocalProtocolError("OWN-005", "too many")
     for twin in (copy.copy(error), pickle.loads(pickle.dumps(error))):
         assert (type(twin), twin.rule, twin.text) == (LocalProtocolError, "OWN-005", "too many")
@@ -115,7 +116,7 @@ def test_an_error_of_ours_survives_copies_and_other_processes() -> None:
 
 
 def test_what_a_value_is_wrong_for_is_a_value_error() -> None:
-    """Callers that catch `ValueError` catch these errors, too."""
+    """Callers that catch `ValueError` must catch these errors too."""
     assert issubclass(CodecError, ValueError)
     assert issubclass(InvalidCursor, ValueError)
     assert CodecError("no").rule == "ERR-001"

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 
 from sansmcp import (
+    Cache,
     ClientConnection,
     Config,
     Extension,
@@ -19,6 +20,7 @@ from sansmcp import (
     Observer,
     ServerConnection,
     Side,
+    Tasks,
 )
 from sansmcp.http import ClientEndpoint, MemoryEventLog, OldPaths, ServerEndpoint, Sessions
 from sansmcp.testing import canonical
@@ -36,6 +38,9 @@ REVISION: Final = "2025-11-25"
 THING: Final = ...
 WRONG: Final[dict[str, tuple[list[object], str]]] = {
     "count": ([True, 0, -1, 1.5, math.nan, math.inf, "5", None, [5]], "an integer"),
+    "count or None": ([True, 0, -1, 1.5, math.nan, "5", [5]], "an integer"),
+    "finite seconds": ([True, 0, -1, math.nan, math.inf, "5", None], "a finite number of seconds"),
+    "mapping or None": ([True, 5, "x", ["x"]], "must be a mapping"),
     "count or 0": ([True, -1, 1.5, math.nan, "5", None], "an integer"),
     "count, 0 or None": ([True, -1, 1.5, math.nan, "5"], "an integer"),
     "seconds": ([True, 0, -1, math.nan, -math.inf, "5", None, [5]], "a number of seconds"),
@@ -59,7 +64,11 @@ WRONG: Final[dict[str, tuple[list[object], str]]] = {
     "function": ([None, True, 5, "x", ["x"]], "must be a callable, not"),
     "function or None": ([True, 5, "x", ["x"]], "must be a callable or None"),
     "Config": ([True, 5, "x", {}, {"strict": True}], "must be a Config or None"),
+    "Cache": ([True, 5, "x", {}], "must be a Cache, a partition of one or None"),
+    "lock": ([True, 5, "x", {}], "lock must be a AbstractContextManager or None"),
+    "wait": ([None, True, -1, math.nan, "5"], "must not be negative, and a number of seconds"),
     "Sessions": ([True, False, 5, "no", {}], "must be a Sessions or None"),
+    "Tasks": ([True, 5, "x", {}], "must be a Tasks or None"),
     "OldPaths": ([True, 5, "/sse", ("/sse", "/post"), {}], "must be a OldPaths or None"),
     "Side": ([None, True, 0, "client"], "must be a Side"),
     "codec": ([None, True, "json", THING], "must have the methods encode and decode"),
@@ -96,6 +105,20 @@ ARGUMENTS: Final[dict[Callable[..., Any], tuple[dict[str, Any], dict[str, str]]]
             "state_seconds": "seconds",
         },
     ),
+    Tasks: (
+        {"entropy": bytes},
+        {
+            "entropy": "function",
+            "store": "choice",
+            **dict.fromkeys(("max_tasks", "max_tasks_per_owner", "max_task_bytes"), "count"),
+            "max_lookups": "count",
+            "max_task_bytes_per_owner": "count",
+            **dict.fromkeys(("page_size", "max_questions", "max_failed_polls"), "count"),
+            **dict.fromkeys(("ttl_ms", "max_ttl_ms", "poll_ms"), "count or None"),
+            "tools": "mapping or None",
+            **dict.fromkeys(("poll_seconds", "max_poll_seconds"), "finite seconds"),
+        },
+    ),
     Extension: ({}, {"methods": "objects", "result_types": "strings"}),
     ExtensionMethod: (
         {"name": "x/y", "kind": "request", "sender": Side.CLIENT},
@@ -113,7 +136,15 @@ ARGUMENTS: Final[dict[Callable[..., Any], tuple[dict[str, Any], dict[str, str]]]
             "asks": "flag",
         },
     ),
-    ClientConnection: ({"info": CLIENT_INFO}, {**SPEAKING, "requires": "strings"}),
+    Cache: (
+        {},
+        {"max_entries": "count", "max_bytes": "count", "stale_if_error": "wait", "lock": "lock"},
+    ),
+    Cache().partition: ({}, {"server": "text or None", "context": "text or None"}),
+    ClientConnection: (
+        {"info": CLIENT_INFO},
+        {**SPEAKING, "requires": "strings", "cache": "Cache", "tasks": "Tasks"},
+    ),
     ServerConnection: (
         {"info": SERVER_INFO},
         {
@@ -121,6 +152,7 @@ ARGUMENTS: Final[dict[Callable[..., Any], tuple[dict[str, Any], dict[str, str]]]
             "instructions": "text or None",
             "principal": "anything",
             "principal_key": "key or None",
+            "tasks": "Tasks",
         },
     ),
     Observer: ({}, {"config": "Config", "from_start": "flag"}),
@@ -131,6 +163,8 @@ ARGUMENTS: Final[dict[Callable[..., Any], tuple[dict[str, Any], dict[str, str]]]
             "url": "url",
             "requires": "strings",
             "headers": "headers",
+            "cache": "Cache",
+            "tasks": "Tasks",
             "authorize": "flag",
             "get_stream": "flag",
         },
@@ -139,6 +173,7 @@ ARGUMENTS: Final[dict[Callable[..., Any], tuple[dict[str, Any], dict[str, str]]]
         {"info": SERVER_INFO},
         {
             **SPEAKING,
+            "tasks": "Tasks",
             "instructions": "text or None",
             "hosts": "strings",
             "origins": "strings or None",
@@ -178,7 +213,7 @@ CASES: Final = [
 
 @pytest.mark.parametrize("make", ARGUMENTS, ids=lambda make: make.__name__)
 def test_every_argument_is_in_the_table(make: Callable[..., Any]) -> None:
-    """A new one is looked at, too, or there is nothing that it does not take."""
+    """A new argument must be added to the table with values that it refuses."""
     good, kinds = ARGUMENTS[make]
     make(**good)
     assert set(inspect.signature(make).parameters) == set(kinds)
@@ -188,7 +223,7 @@ def test_every_argument_is_in_the_table(make: Callable[..., Any]) -> None:
 def test_what_an_argument_does_not_take_raises(
     make: Callable[..., Any], settings: dict[str, Any], text: str
 ) -> None:
-    """Most of it came out later, as a fault of the library, or chose something else."""
+    """Most wrong values failed later, as a fault of the library, or chose another setting."""
     with pytest.raises((ValueError, LocalProtocolError), match=text):
         make(**settings)
 
@@ -212,7 +247,7 @@ TIMED: Final = ["send_request", "max_timeout", "send_paginated", "ping", "start"
 
 
 def use_timeout(verb: str, timeout: Any) -> None:
-    """Give a timeout to a verb that takes one."""
+    """Give a timeout to a verb that accepts one."""
     client = ready_client(REVISION)
     match verb:
         case "send_request":
@@ -234,7 +269,7 @@ def use_timeout(verb: str, timeout: Any) -> None:
 @pytest.mark.parametrize("timeout", [True, False, 0, -1, math.nan, "5", [5]])
 @pytest.mark.parametrize("verb", TIMED)
 def test_a_timeout_is_a_number_of_seconds(verb: str, timeout: object) -> None:
-    """`True` was a second, and text failed where it was compared with the time."""
+    """`True` counted as a second, and text failed later in a comparison."""
     with pytest.raises(LocalProtocolError, match="a timeout must be greater than zero, and a numb"):
         use_timeout(verb, timeout)
     use_timeout(verb, 5)
@@ -242,7 +277,7 @@ def test_a_timeout_is_a_number_of_seconds(verb: str, timeout: object) -> None:
 
 @pytest.mark.parametrize("drain", [None, True, -1, -0.5, math.nan, "1"])
 def test_the_drain_of_an_end_is_a_number_of_seconds(drain: Any) -> None:
-    """With NaN it ended at once, and with text it raised only where requests were open."""
+    """With NaN the drain ended at once, and text raised only if requests were open."""
     server = ready_server(REVISION)
     before = canonical(server)
     with pytest.raises(ValueError, match="drain must not be negative, and a number of seconds"):
@@ -253,7 +288,7 @@ def test_the_drain_of_an_end_is_a_number_of_seconds(drain: Any) -> None:
 
 @pytest.mark.parametrize("now", [True, "5", [5]])
 def test_the_first_time_is_a_number(now: Any) -> None:
-    """Those after it are compared with it, and would fail then."""
+    """Later times are compared with the first one, which would fail then."""
     for made in (new_client(), ServerConnection(info=SERVER_INFO), new_endpoint()):
         with pytest.raises(ValueError, match="now must be a number of seconds"):
             made.handle_timeout(now)
@@ -262,7 +297,7 @@ def test_the_first_time_is_a_number(now: Any) -> None:
 
 @pytest.mark.parametrize("at", [True, "5", [5]])
 def test_the_time_of_day_is_a_number(at: Any) -> None:
-    """A seal was compared with it in the middle of a message."""
+    """A wrong type failed in the middle of a message, when a seal was opened."""
     server = ready_server(REVISION)
     verbs: list[Callable[[], object]] = [
         lambda: server.receive_data(b"", at=at),
@@ -278,7 +313,7 @@ def test_the_time_of_day_is_a_number(at: Any) -> None:
 
 @pytest.mark.parametrize("flag", [None, 0, 1, "no"])
 def test_what_is_on_or_off_is_a_boolean(flag: Any) -> None:
-    """`progress="no"` asked for it."""
+    """`progress="no"` asked for progress."""
     client = ready_client(REVISION)
     before = canonical(client)
     with pytest.raises(ValueError, match="progress must be True or False"):
@@ -289,7 +324,7 @@ def test_what_is_on_or_off_is_a_boolean(flag: Any) -> None:
 
 
 def test_a_hint_is_a_revision() -> None:
-    """A list is none, either, and has no hash."""
+    """A list must raise the same error, although it has no hash."""
     client = new_client()
     hint: Any = ["2025-11-25"]
     with pytest.raises(LocalProtocolError, match="a hint is a revision"):
@@ -298,7 +333,7 @@ def test_a_hint_is_a_revision() -> None:
 
 @pytest.mark.parametrize("wait", [True, -1, 1.5, "5"])
 def test_the_pause_of_a_closed_stream_is_in_milliseconds(wait: Any) -> None:
-    """It stood in the stream as it was."""
+    """A wrong value was written into the stream as it was."""
     client = connect(new_endpoint())
     with pytest.raises(ValueError, match="retry_ms must not be negative, and an integer"):
         client.endpoint.close_stream(client.endpoint.sessions[0], retry_ms=wait)

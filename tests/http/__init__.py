@@ -1,1 +1,1 @@
-"""Tests of Streamable HTTP without sockets, of the server above all."""
+"""Tests of Streamable HTTP without sockets: the format of events, the client and the server."""

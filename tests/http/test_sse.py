@@ -116,7 +116,7 @@ KINDS: dict[str, tuple[bytes, list[ServerSentEvent]]] = {
 
 @pytest.mark.parametrize("name", KINDS)
 def test_streams_mean_what_they_mean_to_a_browser(name: str) -> None:
-    """Servers use all of the format, and a client that reads another one loses messages."""
+    """Servers use all of the format, and a client that reads it otherwise loses messages."""
     stream, events = KINDS[name]
 
     assert decoded(stream) == events
@@ -124,7 +124,7 @@ def test_streams_mean_what_they_mean_to_a_browser(name: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_streams_mean_the_same_byte_by_byte(name: str) -> None:
-    """A network cuts where it likes: within CR LF, within a mark, within a character."""
+    """A network may cut within CR LF, a byte order mark or a character."""
     stream, events = KINDS[name]
 
     assert decoded(*(stream[at : at + 1] for at in range(len(stream)))) == events
@@ -146,7 +146,7 @@ def test_streams_mean_the_same_byte_by_byte(name: str) -> None:
     ],
 )
 def test_retry_is_digits_and_counts_at_once(stream: bytes, milliseconds: int | None) -> None:
-    """A server sends it before it closes: there may be no event after it."""
+    """A server sends `retry` before it closes, and no event may follow."""
     decoder = SSEDecoder()
     decoder.feed(stream)
 
@@ -154,7 +154,7 @@ def test_retry_is_digits_and_counts_at_once(stream: bytes, milliseconds: int | N
 
 
 def test_last_event_id_moves_with_events_without_data() -> None:
-    """A stream is resumed from there: the priming event of 2025-11-25 is just that."""
+    """A stream is resumed from such an event: the priming event of 2025-11-25 is one."""
     decoder = SSEDecoder()
 
     decoder.feed(b"id: 1\ndata: x\n\nid: 2\n")
@@ -164,14 +164,14 @@ def test_last_event_id_moves_with_events_without_data() -> None:
 
 
 def test_an_event_over_the_limit_is_thrown_away_and_the_next_one_read() -> None:
-    """Else a server could fill the memory, or one large event end the stream for all others."""
+    """Otherwise a large event would fill the memory, or end the stream."""
     items = decoded(b"id: 4\ndata:" + b"x" * 11 + b"\ndata: y\n\ndata:ok\n\n", limit=10)
 
     assert items == [OverlongEvent(excerpt=b"xxxxxxxxxxx", id="4"), event(b"ok", id="4")]
 
 
 def test_many_short_lines_are_limited_as_one_long_one_is() -> None:
-    """The limit is on the event."""
+    """The limit is on the event, and not on its lines."""
     assert decoded(b"data:123\ndata:456\ndata:78\n\n", limit=10) == [event(b"123\n456\n78")]
     (item,) = decoded(b"data:123\ndata:456\ndata:789\ndata:x\n\n", limit=10)
     assert item == OverlongEvent(excerpt=b"123\n456\n789")
@@ -186,7 +186,8 @@ def test_a_long_line_of_another_kind_is_skipped(start: bytes) -> None:
 
 
 def test_a_line_without_end_takes_no_memory() -> None:
-    """A broken server may send one for hours: it is reported when it crosses the limit."""
+    """A broken server may send a line for hours, which must be reported when it crosses the
+    limit."""
     decoder = SSEDecoder(1000)
     assert decoder.feed(b"data: " + b"x" * 1002) == []
     assert decoder.feed(b"x") == [OverlongEvent(excerpt=b"x" * 120)]
@@ -197,7 +198,7 @@ def test_a_line_without_end_takes_no_memory() -> None:
 
 
 def test_the_lines_before_count_towards_the_limit() -> None:
-    """Else an event of two lines could be twice as long before that is noticed."""
+    """Otherwise an event of two lines could be twice as long as the limit."""
     decoder = SSEDecoder(100)
     assert decoder.feed(b"data: " + b"x" * 90 + b"\ndata: " + b"y" * 9) == []
     assert decoder.feed(b"y" * 9) == [OverlongEvent(excerpt=b"x" * 90 + b"\n" + b"y" * 12)]
@@ -205,21 +206,21 @@ def test_the_lines_before_count_towards_the_limit() -> None:
 
 
 def test_an_id_after_much_data_counts() -> None:
-    """The stream is resumed from there."""
+    """The stream is resumed from the id of a long event too."""
     assert decoded(b"data: " + b"x" * 100 + b"\nid: 12345\n\n", limit=100) == [
         event(b"x" * 100, id="12345")
     ]
 
 
 def test_a_mark_before_a_long_first_line_is_no_part_of_it() -> None:
-    """The line is the event's data all the same."""
+    """A byte order mark must not change the data of the first event."""
     decoder = SSEDecoder(100)
 
     assert decoder.feed(b"\xef\xbb\xbfdata:" + b"x" * 200) == [OverlongEvent(excerpt=b"x" * 101)]
 
 
 def test_the_cost_of_a_byte_does_not_grow() -> None:
-    """One event in many chunks must not be copied for each of them."""
+    """An event in many chunks must not be copied for each of them."""
 
     def cost(chunks: int) -> float:
         decoder = SSEDecoder()
@@ -245,9 +246,9 @@ PARTS = st.lists(
 
 
 def read_slowly(stream: bytes) -> tuple[list[ServerSentEvent], str, int | None]:
-    """What the standard says, word by word: a whole stream, with no thought of limits or cost.
+    """Read a stream exactly as the standard says, without limits or care for speed.
 
-    The one limit of ours that it knows is that nobody waits for a time of more than 15 digits.
+    Its one limit is that of the library: a `retry` of more than 15 digits is ignored.
     """
     lines = re.split(rb"\r\n|\n|\r", stream.removeprefix(b"\xef\xbb\xbf"))[:-1]
     events: list[ServerSentEvent] = []
@@ -278,7 +279,7 @@ def read_slowly(stream: bytes) -> tuple[list[ServerSentEvent], str, int | None]:
 @examples(100, 2000)
 @example(parts=[b"data", b"\n\n", b"\xef\xbb\xbf", b"data", b"\n\n"])
 def test_any_stream_means_what_the_standard_says(parts: list[bytes]) -> None:
-    """A reader that is quick and bounded must not read anything else."""
+    """The fast reader with limits must read the same as the standard's algorithm."""
     decoder = SSEDecoder()
     events = decoder.feed(b"".join(parts))
 
@@ -291,7 +292,7 @@ def test_any_stream_means_what_the_standard_says(parts: list[bytes]) -> None:
     limit=st.integers(1, 12),
 )
 def test_chunking_changes_nothing(parts: list[bytes], cuts: list[int], limit: int) -> None:
-    """Events, limits and excerpts must not depend on the network."""
+    """Events, limits and excerpts must not depend on how the network cuts the stream."""
     stream = b"".join(parts)
     edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
     chunks = [stream[start:end] for start, end in itertools.pairwise(edges)]
@@ -313,7 +314,7 @@ TEXT = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["C
 def test_what_is_encoded_is_decoded_again(
     data: bytes, type: str | None, id: str | None, retry_ms: int | None
 ) -> None:
-    """Line breaks in the data become those of the format, and nothing else changes."""
+    """Line breaks in the data must become those of the format, and nothing else change."""
     decoder = SSEDecoder()
     items = decoder.feed(encode_event(data, type=type, id=id, retry_ms=retry_ms))
 
@@ -342,7 +343,7 @@ def test_a_negative_retry_raises() -> None:
 
 
 def test_comments_are_ignored_by_readers() -> None:
-    """That is what they are for; a line break in one must not end it."""
+    """A line break within a comment must not end it, or the rest would be read as a field."""
     decoder = SSEDecoder()
 
     assert encode_comment() == b":\n\n"

@@ -1,1 +1,1 @@
-"""Tests of what holds for every conversation."""
+"""Tests of the invariants that hold for every conversation."""

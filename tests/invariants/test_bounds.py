@@ -190,20 +190,22 @@ CASES: dict[str, tuple[Callable[[], list[str]], list[str]]] = {
 
 
 def test_5_every_limit_of_the_config_is_tried_here() -> None:
-    """A new limit needs a case."""
+    """A new limit needs a case in this module."""
     assert set(CASES) | OF_HTTP == LIMITS
 
 
 @pytest.mark.parametrize("limit", CASES)
 def test_5_going_over_a_limit_is_told(limit: str) -> None:
-    """By an event, an exception or a refusal, once; never by a crash or by silence."""
+    """Exceeding a limit must lead to one event, exception or refusal, and never to a crash or
+    silence."""
     happens, expected = CASES[limit]
 
     assert happens() == expected
 
 
 def test_5_what_a_peer_can_fill_does_not_grow() -> None:
-    """After a thousand of everything a connection holds no more than after a hundred."""
+    """After a thousand of each kind of message a connection must hold no more than after a
+    hundred."""
 
     def size(n: int) -> int:
         config = Config(max_requests=5, max_used_ids=5, max_subscriptions=5)

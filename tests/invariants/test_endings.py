@@ -67,7 +67,7 @@ WAYS: dict[str, Callable[[Pair], object]] = {
 @pytest.mark.parametrize("first", WAYS)
 @pytest.mark.parametrize("second", WAYS)
 def test_8_every_handle_ends_exactly_once(first: str, second: str) -> None:
-    """Whatever happens, and whatever happens after that; also at the end of everything."""
+    """There must be one ending, whatever happens before and after it."""
     pair = Pair()
     client = pair.client
     handles: list[object] = [
@@ -91,7 +91,7 @@ def test_8_every_handle_ends_exactly_once(first: str, second: str) -> None:
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way not in ("results", "errors")])
 def test_8_a_start_ends_exactly_once(way: str) -> None:
-    """A caller that waits for it is told, one way or the other."""
+    """A caller that waits for the start must get `Ready` or a failure."""
     pair = Pair(connected=False)
     start = pair.client.start(timeout=5, now=0)
     WAYS[way](pair)

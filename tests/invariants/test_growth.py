@@ -1,7 +1,7 @@
 """Invariant 4, linear: the cost grows no faster than the work.
 
-Work is counted in calls, of Python and of C functions: unlike time it is the same on every machine
-and at every run. `benchmarks` measure the time.
+Work is counted in calls of Python and C functions, which are the same on every machine and in every
+run, unlike time. `benchmarks` measure the time.
 """
 
 import gc
@@ -25,7 +25,7 @@ NEWEST = "2025-11-25"
 
 
 def calls_in(work: Callable[[], object]) -> int:
-    """How many functions of Python and C it calls."""
+    """The number of Python and C functions that this calls."""
     count = 0
 
     def profile(_frame: object, event: str, _argument: object) -> None:
@@ -52,7 +52,7 @@ WIDE = Config(
 
 
 def asked_and_answered(n: int) -> int:
-    """Calls for n requests of ours, all in flight at once, with progress, and their answers."""
+    """The calls for n requests of ours in flight at once, with progress, and their responses."""
     client = ready_client(NEWEST, config=WIDE)
 
     def work() -> None:
@@ -76,7 +76,8 @@ def asked_and_answered(n: int) -> int:
 
 
 def served(n: int) -> int:
-    """Calls for n requests of the peer, all in flight at once, a part cancelled, and answers."""
+    """The calls for n requests of the peer in flight at once, some cancelled, and their
+    responses."""
     server = ready_server(NEWEST, config=WIDE)
     lines = [wire(call(id, "tools/list")) for id in range(n)]
     cancels = [wire(note("notifications/cancelled", {"requestId": id})) for id in range(0, n, 3)]
@@ -97,7 +98,7 @@ def served(n: int) -> int:
 
 
 def expired(n: int) -> int:
-    """Calls for n requests whose time runs out, in another order than they were sent."""
+    """The calls for n requests that time out in another order than they were sent."""
     client = ready_client(NEWEST, config=WIDE)
 
     def work() -> None:
@@ -114,7 +115,7 @@ def expired(n: int) -> int:
 def test_4_the_cost_of_a_request_is_the_same_however_many_are_in_flight(
     work: Callable[[int], int],
 ) -> None:
-    """A list that is searched somewhere would show as thousands of calls more."""
+    """A list that is searched for each request would show as thousands of further calls."""
     work(10)  # what is done once, at first use, is no cost of a request
     few = work(100) / 100
     assert few < 300

@@ -54,7 +54,7 @@ STARTS = [
 
 
 def connection(side: Side, phase: Phase, revision: str, config: Config) -> Connection:
-    """A connection in this phase, with requests in flight each way where there may be some."""
+    """A connection in this phase, with open requests in each direction where possible."""
     conn: Connection
     if side is Side.SERVER:
         conn = ServerConnection(info=SERVER_INFO, capabilities=SERVER_CAPABILITIES, config=config)
@@ -92,7 +92,7 @@ def connections(draw: st.DrawFn) -> tuple[Side, Phase, str, Config]:
 
 
 def told(conn: Connection) -> tuple[list[str], list[bytes], State]:
-    """All that a connection has to say."""
+    """The events and the output of a connection."""
     return plain(drain(conn)), conn.messages_to_send(), conn.state
 
 
@@ -108,7 +108,7 @@ def told(conn: Connection) -> tuple[list[str], list[bytes], State]:
 def test_3_chunking_changes_nothing(
     start: tuple[Side, Phase, str, Config], data: bytes, cuts: list[int]
 ) -> None:
-    """The network may cut anywhere: same events, same texts, same output, same limits."""
+    """However the network cuts, events, texts, output and limits must be the same."""
     whole, parts = connection(*start), connection(*start)
     whole.receive_data(data)
     whole.receive_eof()
@@ -124,7 +124,7 @@ def test_3_chunking_changes_nothing(
 def test_3_single_bytes_of_any_kind_of_buffer_change_nothing(
     start: tuple[Side, Phase, str, Config], data: bytes
 ) -> None:
-    """`bytes`, `bytearray` and `memoryview`, the last two of a buffer that is used again."""
+    """`bytes`, `bytearray` and `memoryview` must all work, also with a reused buffer."""
     whole, parts = connection(*start), connection(*start)
     whole.receive_data(data)
     buffer = bytearray(1)
@@ -141,7 +141,7 @@ def test_3_single_bytes_of_any_kind_of_buffer_change_nothing(
 def test_3_framing_changes_nothing_but_framing(
     start: tuple[Side, Phase, str, Config], lines: list[bytes]
 ) -> None:
-    """A transport that keeps messages apart gets what a byte stream gets."""
+    """A transport of whole messages must lead to the same events as a byte stream."""
     lines = [line for line in lines if line.strip(b" \t\r") == line != b"" and b"\n" not in line]
     stream, messages = connection(*start), connection(*start)
     stream.receive_data(b"\n")  # a first line, so that a mark on the next is no mark of the stream
@@ -160,7 +160,7 @@ def test_3_framing_changes_nothing_but_framing(
 def test_6_no_bytes_make_it_raise(
     start: tuple[Side, Phase, str, Config], chunks: list[bytes]
 ) -> None:
-    """In any phase, either side, at any revision; nor does the end of the stream."""
+    """No bytes may raise in any phase, side or revision; nor may the end of the stream."""
     conn = connection(*start)
     for chunk in chunks:
         conn.receive_data(chunk)
@@ -216,7 +216,7 @@ _MESSAGES = st.fixed_dictionaries(
 def test_6_no_json_makes_it_raise(
     start: tuple[Side, Phase, str, Config], messages: list[Any]
 ) -> None:
-    """Members of every type in every place, batches of them, and every request then answered."""
+    """Members of every type in every place must not raise, nor the responses to such requests."""
     conn = connection(*start)
     for message in messages:
         conn.receive_data(wire(message), now=1)

@@ -68,7 +68,7 @@ sys.stdout.write(repr((len(lines), touched)))
 
 
 def test_1_importing_it_loads_nothing_that_attrs_and_json_do_not() -> None:
-    """`test_boundaries.py` names what must not be loaded; this says what may."""
+    """`test_boundaries.py` names forbidden modules; this test names all that are allowed."""
     loaded: list[str] = json.loads(run(LOADED))
 
     assert {name for name in loaded if name.split(".")[0] != "sansmcp"} <= HARMLESS
@@ -97,7 +97,7 @@ for revision in ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"):
 
 
 def test_2_the_same_inputs_give_the_same_events_and_bytes_whatever_the_hash_seed() -> None:
-    """A set that is walked somewhere would show as another order."""
+    """Iterating over a set would show as another order."""
     spoken = [run(SPOKEN, PYTHONHASHSEED=seed) for seed in ("0", "1", "2", "31337")]
 
     assert len(spoken[0].splitlines()) > 200
@@ -109,7 +109,7 @@ def test_2_the_same_inputs_give_the_same_events_and_bytes_whatever_the_hash_seed
 
 @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
 def test_9_all_of_a_conversation_is_valid(revision: str) -> None:
-    """By the official schema of the revision, which is not where this code has its rules from.
+    """The official schema is independent of the rules in this code.
 
     Every other test is held to the same: see `everything_sent_is_valid` in `conftest.py`.
     """
@@ -124,7 +124,7 @@ def test_9_all_of_a_conversation_is_valid(revision: str) -> None:
 
 @pytest.mark.unjudged("it is the judge that is tested")
 def test_9_the_judge_of_all_tests_sees_what_is_not_valid() -> None:
-    """A judge that lets everything pass would prove nothing."""
+    """A judge that accepts everything would prove nothing."""
     with judging():
         server = ready_server("2025-11-25")
         request = asked(server, call(1, "tools/call", ECHO))
@@ -145,7 +145,8 @@ def raced() -> tuple[ServerConnection, Any]:
 
 
 def test_10_whatever_comes_too_late_is_dropped_and_says_so() -> None:
-    """A handler cannot know; what it sends must not crash it, nor reach the wire."""
+    """A handler cannot know of the cancellation, so a late message must neither raise nor be
+    sent."""
     server, request = raced()
 
     assert server.send_progress(request, 1) is False
@@ -161,7 +162,8 @@ def test_10_whatever_comes_too_late_is_dropped_and_says_so() -> None:
 
 
 def test_11_a_handle_never_comes_to_mean_another_request() -> None:
-    """The peer uses an id again: the slow handler of the first must not answer the second."""
+    """After the peer reuses an id, a slow handler of the first request must not answer the
+    second."""
     server, old = raced()
     receive(server, call(1, "tools/call", {**ECHO, "_meta": {"progressToken": 1}}))
     (new,) = server.open_requests
@@ -180,7 +182,7 @@ def test_11_a_handle_never_comes_to_mean_another_request() -> None:
 
 @pytest.mark.parametrize("face", [ClientConnection, ServerConnection])
 def test_11_no_verb_takes_the_id_of_a_request(face: type) -> None:
-    """The one `id` in the API is the wish for a new one."""
+    """The only `id` argument chooses the id of a new request."""
     taken = [
         name
         for name, verb in inspect.getmembers(face, inspect.isfunction)

@@ -1,4 +1,4 @@
-"""Invariant 7, sending is atomic: a verb does everything that it says, or nothing."""
+"""Invariant 7, sending is atomic: a verb does all of its work, or raises and does none."""
 
 import copy
 from collections.abc import Callable
@@ -23,7 +23,7 @@ ECHO: dict[str, Any] = {"name": "echo"}
 
 
 class Anything:
-    """No JSON type."""
+    """An object of no JSON type."""
 
 
 def _circle() -> list[Any]:
@@ -55,7 +55,7 @@ SECONDS = st.sampled_from((0.5, 5, 9))
 
 
 def mostly(*good: Any, bad: st.SearchStrategy[Any] = JUNK) -> st.SearchStrategy[Any]:
-    """One of the good values, or now and then a bad one: the last check must be reached, too."""
+    """One of the good values, or seldom a bad one, so that the last check is reached too."""
     return st.sampled_from(good) | st.sampled_from(good) | bad
 
 
@@ -115,7 +115,7 @@ def calls(draw: st.DrawFn, verb: str | None = None) -> tuple[str, dict[str, Any]
 
 
 def _busy_pair(phase: str, now: float | None) -> Pair:
-    """A pair in which each side has asked something, and is asked something."""
+    """A pair in which each side has sent and received a request."""
     pair = Pair(
         client_config=Config(max_requests=3, max_unsent_bytes=2500),
         server_config=Config(max_requests=3, max_unsent_bytes=2500),
@@ -141,7 +141,8 @@ PAIRS = {phase: _busy_pair(phase, None if "no clock" in phase else 1) for phase 
 
 
 def raises(verb: Callable[..., object], *handles: object, **arguments: object) -> bool:
-    """Whether it raised; a wrong Python type may be any error, a broken rule is one of ours."""
+    """Whether the call raised; a wrong Python type may raise any error, a broken rule one of
+    ours."""
     try:
         verb(*handles, **arguments)
     except (LocalProtocolError, TypeError, ValueError, AttributeError):
@@ -161,7 +162,7 @@ def raises(verb: Callable[..., object], *handles: object, **arguments: object) -
 def test_7_a_verb_that_raises_has_changed_nothing(
     phase: str, side: Side, steps: list[tuple[str, dict[str, Any]]]
 ) -> None:
-    """Not the clock, not a table, not the output: the caller may mend its mistake and go on."""
+    """Clock, tables and output must be the same, so that the caller can correct its mistake."""
     conn = copy.deepcopy(PAIRS[phase]).side(side)
     for verb, arguments in steps:
         handles: tuple[object, ...] = ()
@@ -175,7 +176,7 @@ def test_7_a_verb_that_raises_has_changed_nothing(
 
 
 def full(pair: Pair) -> None:
-    """Each side has as many requests in flight as it may have."""
+    """A pair in which each side has reached the limit of requests in flight."""
     for side in Side:
         for _ in range(2):
             pair.side(side).ping()
@@ -223,7 +224,7 @@ ALMOST: list[tuple[Callable[[Pair], object] | None, Side, str, dict[str, Any]]] 
 def test_7_the_last_check_comes_before_the_first_change(
     before: Callable[[Pair], object] | None, side: Side, verb: str, arguments: dict[str, Any]
 ) -> None:
-    """A verb that does something, checks, and then does the rest is found here."""
+    """A verb that checks after its first change would leave half of its work."""
     pair = copy.deepcopy(PAIRS["open"])
     if before is not None:
         before(pair)

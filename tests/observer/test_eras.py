@@ -1,7 +1,7 @@
 """The observer on stateless requests, beside a handshake or alone, and on unknown revisions.
 
-Which era a message belongs to is told message by message; nobody is blamed for what one of the
-eras allows, or for rules of an era that it has not shown to speak.
+The era is found for each message by itself. No side is accused of what one of the eras allows, or
+by rules of an era that it has not shown to speak.
 """
 
 from typing import Any
@@ -74,7 +74,7 @@ def blind(events: list[Observation]) -> list[tuple[BlindCause, Side | None]]:
 
 
 def test_a_discovery_is_told_of() -> None:
-    """What a server speaks is the first thing that one wants to know of it."""
+    """The revisions of a server are the first fact that a watcher needs."""
     versions = ["2026-07-28", 5, "2025-11-25"]
     answer = {**discovered(capabilities={"tools": {}}), "supportedVersions": versions}
     [seen] = [e for e in observe(PROBE, (S, result("probe", answer))) if _is_discovery(e)]
@@ -96,7 +96,7 @@ def _is_discovery(event: Observation) -> bool:
     "meta", [None, [], {"io.modelcontextprotocol/serverInfo": "me"}], ids=["none", "list", "text"]
 )
 def test_a_server_need_not_say_who_it_is(meta: object) -> None:
-    """Its name is optional, and may be left out by choice."""
+    """Server info is optional."""
     answer = {**discovered(), "_meta": meta}
     [seen] = [e for e in observe(PROBE, (S, result("probe", answer))) if _is_discovery(e)]
 
@@ -108,12 +108,12 @@ def test_a_server_need_not_say_who_it_is(meta: object) -> None:
     "answer", [{}, {"supportedVersions": 5, "capabilities": {}}, {"supportedVersions": []}]
 )
 def test_a_discovery_that_says_nothing_is_none(answer: JSONObject) -> None:
-    """An event with half of the facts would be taken for the whole."""
+    """An event with a part of the facts would be taken for complete."""
     assert not any(map(_is_discovery, observe(PROBE, (S, result("probe", answer)))))
 
 
 def test_no_revision_is_agreed_on_where_each_request_has_its_own() -> None:
-    """`revision` is that of a handshake."""
+    """`revision` must be that of a handshake only."""
     observer = Observer()
     for side, message in (PROBE, FOUND, use(1), used(1)):
         observer.receive_data(side, wire(message))
@@ -122,7 +122,7 @@ def test_no_revision_is_agreed_on_where_each_request_has_its_own() -> None:
 
 
 def test_the_end_of_a_subscription_by_the_server_is_told_of() -> None:
-    """It is the server that cancels what the client has asked for."""
+    """A subscription is the one request of the client that a server may cancel."""
     listening: list[Step] = [(C, listen(1, TOOLS)), (S, acknowledged(1, TOOLS))]
     reason = (S, note("notifications/cancelled", {"requestId": 1, "reason": "over"}))
     events = observe(*listening, reason, (S, note("notifications/cancelled", {"requestId": 1})))
@@ -211,7 +211,8 @@ TOGETHER: dict[str, list[Step]] = {
 
 @pytest.mark.parametrize("name", TOGETHER)
 def test_both_eras_may_pass_side_by_side(name: str) -> None:
-    """A server of both serves both at any time, and most clients of today ask which it speaks."""
+    """A server of both eras serves both at any time, and most clients probe before the
+    handshake."""
     assert accused(observe(*TOGETHER[name])) == []
 
 
@@ -257,21 +258,21 @@ MIXED_FAULTS: dict[str, tuple[list[Step], tuple[Side, str]]] = {
 
 @pytest.mark.parametrize("name", MIXED_FAULTS)
 def test_what_neither_era_allows_is_found_beside_the_other(name: str) -> None:
-    """A conversation of both eras is no licence."""
+    """A conversation with both eras must still be judged."""
     steps, guilty = MIXED_FAULTS[name]
 
     assert accused(observe(*steps)) == [guilty]
 
 
 def test_an_answer_after_a_handshake_began_is_none_to_a_modern_server() -> None:
-    """The client may have turned to the older era, in which it answers pings at any time."""
+    """The client may have fallen back to the legacy era, in which it answers pings at any time."""
     steps = [PROBE, FOUND, (S, call(1, "ping")), opening()[0], (C, result(1, {}))]
 
     assert accused(observe(*steps)) == [(S, "STATE-006")]
 
 
 def test_a_handshake_may_serve_what_has_no_good_envelope() -> None:
-    """To an older server an odd `_meta` says nothing."""
+    """To a legacy server an invalid `_meta` means nothing."""
     odd = use(1, envelope(**{CAPABILITIES: None}))
 
     assert accused(observe(*opening(), PROBE, FOUND, odd, used(1))) == [(C, "META-009")]
@@ -300,7 +301,7 @@ OLDER: dict[str, list[Step]] = {
 
 @pytest.mark.parametrize("name", OLDER)
 def test_a_server_that_does_not_show_that_it_speaks_it_is_not_held_to_it(name: str) -> None:
-    """Older servers read no `_meta`, and answer as they always have."""
+    """Legacy servers ignore `_meta`, and answer as they always have."""
     assert [rule for side, rule in accused(observe(*OLDER[name])) if side is S] == []
 
 
@@ -315,7 +316,7 @@ def test_a_server_that_does_not_show_that_it_speaks_it_is_not_held_to_it(name: s
     ],
 )
 def test_a_server_that_has_shown_it_is_held_to_it(shown: list[Step]) -> None:
-    """By a discovery, a result with its type, or an acknowledgement."""
+    """A discovery, a result with its type, or an acknowledgement shows the modern era."""
     before = accused(observe(*shown))
     after = accused(observe(*shown, use(9), (S, result(9, TEXT))))
 
@@ -326,7 +327,7 @@ def test_a_server_that_has_shown_it_is_held_to_it(shown: list[Step]) -> None:
 
 
 def other(id: object, method: str = "tools/call", **meta: Any) -> Step:
-    """A request of a revision of which nothing is known."""
+    """A request of an unknown revision."""
     return C, modern(id, method, {"name": "t"}, envelope(version=FUTURE, **meta))
 
 
@@ -356,7 +357,7 @@ UNKNOWN: dict[str, list[Step]] = {
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_nobody_is_judged_by_rules_of_an_unknown_revision(name: str) -> None:
-    """It may allow whatever this one forbids."""
+    """An unknown revision may allow what this one forbids."""
     events = observe(*UNKNOWN[name])
 
     assert accused(events) == []
@@ -364,7 +365,7 @@ def test_nobody_is_judged_by_rules_of_an_unknown_revision(name: str) -> None:
 
 
 def test_a_revision_that_was_refused_is_not_spoken() -> None:
-    """From there on there is one era again, and what it forbids is found."""
+    """After the refusal there is one era again, whose breaches must be found."""
     unsupported = error(1, -32022, "no", {"supported": ["2026-07-28"], "requested": FUTURE})
     steps = [other(1), (S, unsupported), PROBE, FOUND, CHANGED]
 
@@ -372,7 +373,7 @@ def test_a_revision_that_was_refused_is_not_spoken() -> None:
 
 
 def test_an_envelope_that_is_nested_too_deep_to_be_read_says_nothing() -> None:
-    """Messages that come decoded may be of any depth."""
+    """Messages that come decoded may be nested to any depth, which must not raise."""
     deep: Any = {}
     for _ in range(100_000):
         deep = {"x": deep}
@@ -407,7 +408,7 @@ LATE: dict[str, list[Step]] = {
 
 @pytest.mark.parametrize("name", LATE)
 def test_from_the_middle_nobody_is_accused_of_what_may_have_come_before(name: str) -> None:
-    """The subscription may be older than the observation, and a handshake, too."""
+    """A subscription or a handshake may be older than the observation."""
     assert accused(observe(*LATE[name], from_start=False)) == []
 
 
@@ -426,7 +427,7 @@ MIDDLE: dict[str, tuple[list[Step], tuple[Side, str]]] = {
 
 @pytest.mark.parametrize("name", MIDDLE)
 def test_from_the_middle_a_request_is_judged_by_what_it_says_itself(name: str) -> None:
-    """Nothing that was not seen could make it right."""
+    """No earlier message could make such a request right."""
     steps, guilty = MIDDLE[name]
     first: list[Step] = [(side, note("notifications/x")) for side in Side]
 
@@ -437,7 +438,7 @@ HUGE = b'{"n":1e999}\n'
 
 
 def test_what_could_not_be_read_may_have_been_what_is_missed() -> None:
-    """An answer, an acknowledgement, a request with a level, a round of questions."""
+    """An unreadable line may have been a response, an acknowledgement, a request or questions."""
     server = [PROBE, FOUND, use(1), (C, listen(2, TOOLS)), (S, HUGE)]
     answers: list[Step] = [
         (C, modern(1, "tools/list")),
@@ -455,7 +456,7 @@ SMALL = Config(max_requests=5, max_used_ids=5, max_late_answers=5)
 
 
 def test_questions_that_were_forgotten_may_be_answered() -> None:
-    """Any state may be one of theirs."""
+    """After questions were forgotten, any state may belong to them."""
     steps = [PROBE, FOUND]
     for n in range(1, 8):
         steps += [use(n), (S, input_required(n, {"q": FORM}, f"state {n}"))]
@@ -468,7 +469,7 @@ def test_questions_that_were_forgotten_may_be_answered() -> None:
 
 
 def test_a_state_may_be_that_of_an_earlier_conversation() -> None:
-    """The server was started again while somebody thought about the answer."""
+    """The server may have been restarted while the user was answering."""
     steps = [PROBE, FOUND, use(1), (S, input_required(1, {"q": FORM}, "new"))]
     answers: JSONObject = {"q": {"action": "decline"}}
     for again in (
@@ -479,7 +480,7 @@ def test_a_state_may_be_that_of_an_earlier_conversation() -> None:
 
 
 def test_a_subscription_that_was_forgotten_may_be_told_of_and_ended() -> None:
-    """Too many requests have come since."""
+    """After too many requests, a forgotten subscription may still be open."""
     steps: list[Step] = [PROBE, FOUND, (C, listen(1, TOOLS)), (S, acknowledged(1, TOOLS))]
     steps += [use(n) for n in range(2, 9)]
 
@@ -487,7 +488,7 @@ def test_a_subscription_that_was_forgotten_may_be_told_of_and_ended() -> None:
 
 
 def test_an_id_in_use_twice_leaves_open_which_of_the_two_is_meant() -> None:
-    """The second is a fault; what comes then for either is none."""
+    """The second request is a breach; later messages for either are none."""
     both: list[Step] = [(C, listen(1, TOOLS)), use(1)]
     for followed in (
         [told(1), (S, acknowledged(1, TOOLS)), cancel(S, 1)],
@@ -498,7 +499,7 @@ def test_an_id_in_use_twice_leaves_open_which_of_the_two_is_meant() -> None:
 
 
 def test_an_id_in_use_twice_may_be_that_of_the_subscription_which_the_server_ends() -> None:
-    """The other one is of no era, and would be cancelled by nobody but the client."""
+    """The server may mean the subscription, so its cancellation is no breach."""
     twice: list[Step] = [(C, listen(1, TOOLS)), (S, acknowledged(1, TOOLS)), (C, call(1, "a/b"))]
     for followed in ([used(1), cancel(S, 1)], [cancel(S, 1), used(1)], [cancel(S, 1)]):
         found = accused(observe(PROBE, FOUND, *twice, *followed))
@@ -506,7 +507,7 @@ def test_an_id_in_use_twice_may_be_that_of_the_subscription_which_the_server_end
 
 
 def test_whoever_answers_an_id_in_use_twice_may_mean_the_one_that_has_to_be_refused() -> None:
-    """The error is an answer that is due, whichever of the two it is about."""
+    """The error may be the one that is due, whichever request it answers."""
     broken = use(1, envelope() | {VERSION: None})
     for first, second in ((use(1), broken), (broken, use(1))):
         for answer in ((S, error(1, -32602)), used(1)):
@@ -515,7 +516,7 @@ def test_whoever_answers_an_id_in_use_twice_may_mean_the_one_that_has_to_be_refu
 
 
 def test_a_lost_request_leaves_its_id_free() -> None:
-    """A client that has read the end of the stream waits for nothing any more."""
+    """A client that has read the end of the stream no longer waits for a response."""
     observer = Observer()
     observer.receive_message(C, use(1)[1])
     observer.receive_eof(S)
@@ -525,7 +526,7 @@ def test_a_lost_request_leaves_its_id_free() -> None:
 
 
 def test_without_shapes_the_rest_is_judged_all_the_same() -> None:
-    """Whoever checks shapes elsewhere still wants to know of questions that nobody may ask."""
+    """Without the check of shapes, forbidden questions must still be reported."""
     config = Config(check="none")
     steps = [PROBE, FOUND, use(1), (S, input_required(1, {"q": FORM}))]
     retry = use(2, inputResponses={"q": {}})
@@ -542,7 +543,7 @@ def test_without_shapes_the_rest_is_judged_all_the_same() -> None:
 
 
 def test_envelopes_are_compared_by_type() -> None:
-    """To Python, 0 and false are equal; to the protocol only one of them declares something."""
+    """In Python 0 and false are equal; in the protocol only one of them declares a capability."""
     declared = envelope({"elicitation": {"form": 0, "url": {}}})
     denied = envelope({"elicitation": {"form": False, "url": {}}})
     ask = {"q": FORM}

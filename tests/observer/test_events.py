@@ -1,4 +1,4 @@
-"""What an observer reports of a conversation: messages, pairs, endings, and their times."""
+"""The events of an observer: messages, matched pairs, endings, and their times."""
 
 import copy
 import re
@@ -29,7 +29,7 @@ from tests.support.wire import call, error, note, result, wire
 
 
 def seen(events: list[Observation]) -> list[tuple[Any, ...]]:
-    """Each message: who, what, which method, which id."""
+    """Each message: sender, kind, method, id."""
     return [
         (event.side, event.kind.name, event.method, event.id)
         for event in events
@@ -42,7 +42,7 @@ def of(kind: type[Any], events: list[Observation]) -> list[Any]:
 
 
 def test_every_message_is_told_of() -> None:
-    """A trace that left out what was bad, or late, could not be trusted."""
+    """A trace without invalid or late messages could not be trusted."""
     events = observe(
         (C, call(1, "ping")),
         (S, note("notifications/x", {"a": 1})),
@@ -71,7 +71,7 @@ def test_every_message_is_told_of() -> None:
 
 
 def test_messages_of_a_batch_have_one_number_and_their_places() -> None:
-    """A finding in a batch must lead to its line, and to the message in it."""
+    """A finding in a batch must name its line, and the message in it."""
     batch = [call(1, "ping"), note("notifications/x"), 5]
     events = observe(*opening("2025-03-26"), (C, batch), (S, [result(1, {})]))
     numbers = [(event.number, event.index) for event in of(MessageSeen, events)[3:]]
@@ -83,7 +83,7 @@ def test_messages_of_a_batch_have_one_number_and_their_places() -> None:
 
 
 def test_an_answer_is_matched_with_its_request() -> None:
-    """How long which call took is what a watcher mostly asks for."""
+    """A watcher mostly needs the duration of each call."""
     steps = [
         (C, call(1, "tools/list")),
         (S, call(1, "ping")),
@@ -121,21 +121,21 @@ def test_an_answer_is_matched_with_its_request() -> None:
 
 
 def test_without_times_there_are_no_durations() -> None:
-    """A duration of zero would be a lie."""
+    """A duration of zero would be wrong."""
     [matched] = of(AnswerMatched, observe((C, call(1, "ping")), (S, result(1, {}))))
 
     assert (matched.time, matched.seconds) == (None, None)
 
 
 def test_time_never_goes_back() -> None:
-    """Two threads that read a clock may come in the wrong order."""
+    """Two threads that read a clock may report in the wrong order."""
     events = observe((C, call(1, "ping")), (S, result(1, {})), times=[5.0, 4.0])
 
     assert of(AnswerMatched, events)[0].seconds == 0.0
 
 
 def test_a_cancellation_is_matched_with_its_request() -> None:
-    """Whether a request was given up is seen, and whether the answer was on its way."""
+    """A watcher must see which request was cancelled, and whether the response crossed it."""
     cancel = note("notifications/cancelled", {"requestId": 1, "reason": "enough"})
     odd = note("notifications/cancelled", {"requestId": 2, "reason": 5})
     events = observe(
@@ -172,7 +172,7 @@ def test_a_cancellation_is_matched_with_its_request() -> None:
 
 
 def test_requests_without_an_answer_are_told_of_at_the_end() -> None:
-    """What hangs is what one looks for."""
+    """Requests that hang are what a watcher looks for."""
     observer = Observer()
     cancel = note("notifications/cancelled", {"requestId": 2})
     for time, message in enumerate((call(1, "ping"), call(2, "ping"), cancel, call(3, "ping"))):
@@ -201,7 +201,7 @@ def test_requests_without_an_answer_are_told_of_at_the_end() -> None:
 
 
 def test_after_an_end_nothing_is_seen_any_more() -> None:
-    """A stream ends once, whatever comes through the wrong pipe."""
+    """A stream must end once, whatever is fed in after it."""
     observer = Observer()
     for _ in range(2):
         observer.receive_eof(C)
@@ -218,7 +218,7 @@ def test_after_an_end_nothing_is_seen_any_more() -> None:
 
 
 def test_a_lost_request_leaves_its_token_free() -> None:
-    """A client that has read the end of the stream waits for nothing any more."""
+    """A client that has read the end of the stream no longer waits for progress."""
     observer = Observer()
     request = call(1, "ping", {"_meta": {"progressToken": 1}})
     observer.receive_message(C, request)
@@ -232,7 +232,7 @@ def test_a_lost_request_leaves_its_token_free() -> None:
 
 
 def test_text_is_told_of_whole() -> None:
-    """Log output among the messages is the commonest fault, and its text tells who wrote it."""
+    """Log output among the messages is the commonest fault, and its text tells its origin."""
     observer = Observer()
     observer.receive_data(S, b"starting \xff\n")
 
@@ -242,7 +242,7 @@ def test_text_is_told_of_whole() -> None:
 
 
 def test_blank_lines_and_marks_are_noted_once() -> None:
-    """They are harmless, and every reader has to live with them."""
+    """They are harmless, so one report is enough."""
     observer = Observer()
     observer.receive_data(C, b"\xef\xbb\xbf" + wire(call(1, "ping")) + b"\n \n")
     for id in (2, 3):
@@ -276,7 +276,7 @@ def test_a_stream_may_end_within_a_line(rest: bytes, rules: list[str]) -> None:
 
 
 def test_a_line_that_is_too_long_is_shown_by_its_start() -> None:
-    """It is thrown away unread; the limit is ours, and nobody is accused."""
+    """The limit is the observer's own, so no side may be accused."""
     observer = Observer()
     observer.receive_data(C, b"x" * (16 * 1024 * 1024 + 1))
     [text] = of(TextSeen, taken(observer))
@@ -288,7 +288,7 @@ def test_a_line_that_is_too_long_is_shown_by_its_start() -> None:
 
 
 def test_messages_and_lines_give_the_same_findings() -> None:
-    """A transport that keeps messages apart has no lines; the rules are the same."""
+    """A transport of whole messages must be judged by the same rules as lines."""
     steps = [
         *opening(),
         (C, call(1, "ping")),
@@ -305,7 +305,7 @@ def test_messages_and_lines_give_the_same_findings() -> None:
 
 
 def test_an_answer_outside_of_its_batch_may_come_on_a_stream_of_its_own() -> None:
-    """Where messages are kept apart, as over HTTP, the answers to a batch may be, too."""
+    """Over HTTP the responses to a batch may be sent one by one."""
     observer = Observer()
     for side, message in opening("2025-03-26"):
         observer.receive_message(side, message)
@@ -319,7 +319,7 @@ def test_an_answer_outside_of_its_batch_may_come_on_a_stream_of_its_own() -> Non
 
 
 def test_levels_are_those_of_the_table_of_rules() -> None:
-    """An exit status hangs on them."""
+    """The exit status of `lint` depends on them."""
     table = {row["id"]: row["level"] for row in own_table("requirements.csv")}
 
     assert {rule: table[rule] for rule in LEVELS} == LEVELS
@@ -331,7 +331,7 @@ def test_levels_are_those_of_the_table_of_rules() -> None:
     ids=lambda path: f"{path.parent.name}/{path.stem}",
 )
 def test_every_rule_that_can_be_found_broken_has_a_level(path: Path) -> None:
-    """One without would end in an exception instead of a finding."""
+    """A rule without a level would raise instead of being reported."""
     source = path.read_text("utf-8")
     found = re.sub(r'LocalProtocolError\(\s*"[A-Z]+-\d{3}"', "", source)  # raised, never found
     named = set(re.findall(r'"([A-Z]+-\d{3})"', found))
@@ -341,7 +341,7 @@ def test_every_rule_that_can_be_found_broken_has_a_level(path: Path) -> None:
 
 
 def test_a_violation_says_what_it_is_about() -> None:
-    """A line of a report: the place, the rule, the sentence."""
+    """A line of a report needs the place, the rule and the sentence."""
     events = observe((C, call(1, "ping")), (S, {"id": 1, "result": {}}), times=[1.0, 2.0])
 
     assert of(ViolationSeen, events) == [
@@ -360,7 +360,7 @@ def test_a_violation_says_what_it_is_about() -> None:
 
 
 def test_an_observer_can_be_copied() -> None:
-    """All state is plain data: a debugger may go back to where it was."""
+    """All state is plain data, so a debugger may go back to a copy."""
     observer = Observer()
     for side, message in opening():
         observer.receive_data(side, wire(message))
@@ -372,7 +372,7 @@ def test_an_observer_can_be_copied() -> None:
 
 
 def test_what_is_in_an_event_was_not_changed() -> None:
-    """The decoded message is shown as it came, nulls included."""
+    """The decoded message must be shown as it was sent, nulls included."""
     message = call(1, "tools/list", {"cursor": None})
     events = observe(*opening(), (C, message))
 

@@ -1,6 +1,6 @@
 """Each seeded fault is reported against the right side, and nothing else is.
 
-A fault is written for the side `x` that is guilty, with `y` as the other, and tried in either role
+A fault is written for the side `x` that makes it, with `y` as the other, and tried in either role
 where the rule binds both.
 """
 
@@ -12,6 +12,7 @@ import pytest
 
 from sansmcp import MISSING, JSONObject, Side
 from sansmcp.testing import CLIENT_CAPABILITIES, SERVER_CAPABILITIES
+from tests.support.tasks import RELATED, STAMP
 from tests.support.watching import NEWEST, C, S, Step, accused, observe, opening
 from tests.support.wire import call, error, note, result
 
@@ -34,8 +35,13 @@ def cancel(id: object = MISSING) -> JSONObject:
     return note("notifications/cancelled", {} if id is MISSING else {"requestId": id})
 
 
-def progress(token: object, value: object) -> JSONObject:
-    return note("notifications/progress", {"progressToken": token, "progress": value})
+def progress(token: object, value: object, **more: object) -> JSONObject:
+    return note("notifications/progress", {"progressToken": token, "progress": value, **more})
+
+
+def task_progress(token: object, value: object) -> JSONObject:
+    """Progress of the task "t"."""
+    return progress(token, value, _meta={RELATED: {"taskId": "t"}})
 
 
 def long(side: Side, id: object, token: object = MISSING) -> JSONObject:
@@ -53,7 +59,8 @@ def task(id: object, status: str = "working") -> JSONObject:
 
 
 def status_of(status: str) -> JSONObject:
-    return {"taskId": "t", "status": status, "createdAt": "", "lastUpdatedAt": "", "ttl": None}
+    times = {"createdAt": STAMP, "lastUpdatedAt": STAMP}
+    return {"taskId": "t", "status": status, "ttl": None, **times}
 
 
 def task_status(status: str) -> JSONObject:
@@ -82,7 +89,7 @@ def elicit(id: object, **params: Any) -> JSONObject:
 
 @attrs.frozen
 class Fault:
-    """A fault after the handshake, and conversations close to it in which nobody is to blame."""
+    """A fault after the handshake, and similar conversations in which no side is at fault."""
 
     rule: str
     steps: Steps
@@ -509,19 +516,19 @@ FAULTS: dict[str, Fault] = {
         lambda x, y: [
             (y, long(y, 1, "t")),
             (x, task(1)),
-            (x, progress("t", 1)),
+            (x, task_progress("t", 1)),
             (x, task_status("completed")),
-            (x, progress("t", 2)),
+            (x, task_progress("t", 2)),
         ],
         (
             lambda x, y: [
                 (y, long(y, 1, "t")),
                 (x, task(1)),
                 (x, task_status("input_required")),
-                (x, progress("t", 1)),
+                (x, task_progress("t", 1)),
                 (y, call(2, "tasks/get", {"taskId": "t"})),
                 (x, result(2, status_of("working"))),
-                (x, progress("t", 2)),
+                (x, task_progress("t", 2)),
             ],
         ),
     ),
@@ -564,12 +571,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "a task that nobody declared": Fault(
         "TASK-002",
-        lambda x, y: [  # which the other side makes a task of all the same
-            (x, long(x, 1, "t")),
-            (x, cancel(1)),
-            (y, task(1)),
-            (y, progress("t", 1)),
-        ],
+        lambda x, y: [(x, long(x, 1, "t")), (x, cancel(1)), (y, progress("t", 1))],
         (lambda x, y: [(x, call(1, "tools/list" if x is C else "roots/list", {"task": {}}))],),
         client=TASKLESS[C],
         server=TASKLESS[S],
@@ -765,7 +767,7 @@ def run(fault: Fault, steps: Steps, guilty: Side) -> list[tuple[Side, str]]:
 
 @pytest.mark.parametrize(("name", "guilty"), CASES)
 def test_a_fault_is_laid_to_the_side_and_the_rule_that_it_breaks(name: str, guilty: Side) -> None:
-    """Everything that debugs by the observer's word depends on this, in either role."""
+    """Debugging with the observer depends on the right side and rule, in either role."""
     fault = FAULTS[name]
 
     assert set(run(fault, fault.steps, guilty)) == {(guilty, fault.rule)}
@@ -773,7 +775,7 @@ def test_a_fault_is_laid_to_the_side_and_the_rule_that_it_breaks(name: str, guil
 
 @pytest.mark.parametrize(("name", "guilty"), CASES)
 def test_what_is_close_to_a_fault_is_not_taken_for_it(name: str, guilty: Side) -> None:
-    """A race, or another member of the same kind, must not look like the fault."""
+    """A race, or a similar member, must not be reported as the fault."""
     fault = FAULTS[name]
 
     for innocent in fault.innocents:
@@ -781,5 +783,5 @@ def test_what_is_close_to_a_fault_is_not_taken_for_it(name: str, guilty: Side) -
 
 
 def test_there_are_faults_enough() -> None:
-    """What is not seeded is not known to be found."""
+    """A rule without a seeded fault may never be found broken."""
     assert len(FAULTS) >= 40

@@ -1,4 +1,4 @@
-"""The HTTP observer, fed with exchanges as a proxy sees them, through its public methods."""
+"""The HTTP observer, fed through its public methods with exchanges as a proxy sees them."""
 
 import copy
 import json
@@ -52,7 +52,7 @@ def of(kind: type[Any], events: Iterable[Observation]) -> list[Any]:
 
 
 class Proxy:
-    """Shows an observer whole exchanges, each with a number of its own."""
+    """Feeds an observer with whole exchanges, each with a number of its own."""
 
     def __init__(self, **config: Any) -> None:
         self.observer = HTTPObserver("http://h/mcp", config=Config(**config))
@@ -84,14 +84,14 @@ class Proxy:
         self.observer.receive_end(exchange)
 
     def open(self) -> None:
-        """A session of the newest legacy revision."""
+        """Open a session of the newest legacy revision."""
         self.post(
             initialize(0, NEWEST), [BOTH], result(0, agreement()), response_fields=[JSON, SESSION]
         )
         self.post(INITIALIZED, LEGACY, status=202, response_fields=())
 
     def stream(self, *fields: Any) -> int:
-        """A GET stream of the session that is open."""
+        """A GET stream of the open session."""
         exchange = self.begin("GET", [("Accept", "text/event-stream"), SESSION, *fields])
         self.observer.receive_response_head(exchange, 200, [EVENTS])
         return exchange
@@ -109,7 +109,7 @@ def proxy() -> Proxy:
 
 
 def test_a_session_is_one_conversation(proxy: Proxy) -> None:
-    """A request of one exchange may be answered, cancelled or repeated on another one."""
+    """A request of one exchange may be answered, cancelled or repeated in another."""
     proxy.open()
     proxy.post(call(1, "ping"), LEGACY, result(1, {}))
     proxy.post(call(1, "ping"), LEGACY, result(1, {}))
@@ -120,7 +120,7 @@ def test_a_session_is_one_conversation(proxy: Proxy) -> None:
 
 
 def test_numbers_count_heads_and_messages_of_all_conversations(proxy: Proxy) -> None:
-    """A report names each place by one number."""
+    """A report must name each place by one number."""
     proxy.open()
     proxy.taken()
     assert proxy.observer.messages == 7
@@ -132,7 +132,7 @@ def test_numbers_count_heads_and_messages_of_all_conversations(proxy: Proxy) -> 
 
 
 def test_each_modern_exchange_is_a_conversation(proxy: Proxy) -> None:
-    """Ids are shared between clients there."""
+    """Modern clients share ids."""
     for _ in range(2):
         proxy.post(
             modern(1, "tools/call", {"name": "t"}),
@@ -143,7 +143,7 @@ def test_each_modern_exchange_is_a_conversation(proxy: Proxy) -> None:
 
 
 def test_a_client_that_disconnects_has_cancelled(proxy: Proxy) -> None:
-    """On modern HTTP there is no other way; a server that breaks off cancels nothing."""
+    """On modern HTTP a disconnect of the client cancels; one of the server cancels nothing."""
     for side in (C, S):
         exchange = proxy.begin("POST", modern_fields("tools/list"), modern(1, "tools/list"))
         proxy.observer.receive_disconnect(exchange, side)
@@ -153,7 +153,7 @@ def test_a_client_that_disconnects_has_cancelled(proxy: Proxy) -> None:
 
 
 def test_without_a_session_less_is_judged(proxy: Proxy) -> None:
-    """Whether there was a handshake is known to the two sides alone."""
+    """Whether there was a handshake is unknown without a session."""
     proxy.post(call(1, "tools/list"), [BOTH], result(1, {"tools": []}))
     events = proxy.taken()
 
@@ -162,7 +162,7 @@ def test_without_a_session_less_is_judged(proxy: Proxy) -> None:
 
 
 def test_old_transport_is_one_conversation(proxy: Proxy) -> None:
-    """Requests are POSTed to the URL that the stream names, and answered on the stream."""
+    """Requests are POSTed to the URL of the stream, and answered on the stream."""
     observer = proxy.observer
     stream = proxy.begin("GET", [("Accept", "text/event-stream")])
     observer.receive_response_head(stream, 200, [EVENTS])
@@ -183,7 +183,7 @@ def test_old_transport_is_one_conversation(proxy: Proxy) -> None:
 
 
 def test_a_deleted_session_is_over(proxy: Proxy) -> None:
-    """What is still asked then will not be answered; a server may refuse to delete."""
+    """Open requests of a deleted session get no response; a server may refuse to delete."""
     proxy.open()
     proxy.begin("POST", LEGACY, call(1, "ping"))
     for status in (405, 204):
@@ -195,7 +195,7 @@ def test_a_deleted_session_is_over(proxy: Proxy) -> None:
 
 
 def test_answer_on_a_stream_that_no_request_opened(proxy: Proxy) -> None:
-    """A GET stream carries requests and notifications of the server only, unless it resumes."""
+    """A GET stream must carry no responses unless it resumes another stream."""
     proxy.open()
     stream = proxy.stream()
     proxy.begin("POST", LEGACY, call(1, "ping"))
@@ -209,7 +209,7 @@ def test_answer_on_a_stream_that_no_request_opened(proxy: Proxy) -> None:
 
 
 def test_messages_of_a_session_may_overtake_each_other(proxy: Proxy) -> None:
-    """Each exchange has a connection of its own: progress is seen late, and is no fault."""
+    """Exchanges have connections of their own, so late progress is no breach."""
     proxy.open()
     stream = proxy.stream()
     proxy.post(call(1, "ping", {"_meta": {"progressToken": 1}}), LEGACY, result(1, {}))
@@ -220,7 +220,7 @@ def test_messages_of_a_session_may_overtake_each_other(proxy: Proxy) -> None:
 
 
 def test_a_response_without_a_known_request_is_from_the_middle(proxy: Proxy) -> None:
-    """The session may have begun before the proxy, and its id is not in the head of a DELETE."""
+    """The session may be older than the observation."""
     exchange = proxy.begin("DELETE", [])
     proxy.observer.receive_response_head(exchange, 400, [JSON])
     proxy.observer.receive_response_body(exchange, json.dumps(error(9, -32600)).encode())
@@ -234,7 +234,7 @@ def test_a_response_without_a_known_request_is_from_the_middle(proxy: Proxy) -> 
 
 
 def test_a_refused_body_may_be_sent_again(proxy: Proxy) -> None:
-    """A client that is asked for a token repeats the request with it."""
+    """A client that gets 401 repeats the request with a token."""
     proxy.open()
     proxy.post(call(1, "ping"), LEGACY, b"who are you?", 401, ())
     proxy.post(call(1, "ping"), [*LEGACY, ("Authorization", "x")], result(1, {}))
@@ -247,7 +247,7 @@ def test_a_refused_body_may_be_sent_again(proxy: Proxy) -> None:
 
 
 def test_an_error_status_may_have_an_error_without_an_id(proxy: Proxy) -> None:
-    """It is about the whole request (HTTP-017)."""
+    """Such an error is about the whole HTTP request (HTTP-017)."""
     refusal = {"jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}, "id": None}
     proxy.post(call(1, "ping"), [BOTH], refusal, 400)
 
@@ -263,7 +263,7 @@ def test_an_error_status_may_have_an_error_without_an_id(proxy: Proxy) -> None:
     ],
 )
 def test_a_body_may_have_line_ends(proxy: Proxy, body: bytes, is_message: bool) -> None:
-    """Only on stdio a line end is the end of the message."""
+    """Only on stdio a line break ends the message."""
     exchange = proxy.begin("POST", [BOTH], body)
     proxy.observer.receive_end(exchange)
     events = proxy.taken()
@@ -274,7 +274,7 @@ def test_a_body_may_have_line_ends(proxy: Proxy, body: bytes, is_message: bool) 
 
 
 def test_a_byte_order_mark_is_reported_for_each_body(proxy: Proxy) -> None:
-    """Each body is a whole text, not a part of a stream."""
+    """Each body is a whole text, and not a part of a stream."""
     body = b"\xef\xbb\xbf" + json.dumps(call(1, "ping")).encode()
     proxy.post(body, [BOTH], result(1, {}))
     proxy.post(body, [BOTH], result(1, {}))
@@ -283,7 +283,7 @@ def test_a_byte_order_mark_is_reported_for_each_body(proxy: Proxy) -> None:
 
 
 def test_empty_bodies_and_other_events_are_no_messages(proxy: Proxy) -> None:
-    """Comments, keep-alive events and the bodies of HEAD show nothing."""
+    """Comments, keep-alive events and the bodies of HEAD must not be reported."""
     proxy.open()
     proxy.taken()
     stream = proxy.stream()
@@ -298,7 +298,7 @@ def test_empty_bodies_and_other_events_are_no_messages(proxy: Proxy) -> None:
 
 
 def test_an_array_may_contain_a_request(proxy: Proxy) -> None:
-    """Then 202 is no answer to it."""
+    """202 must not answer an array with a request in it."""
     proxy.post([INITIALIZED, call(1, "ping")], [BOTH], status=202, response_fields=())
     proxy.post([INITIALIZED], [BOTH], status=202, response_fields=())
     proxy.post([], [BOTH], status=202, response_fields=())
@@ -311,7 +311,7 @@ def test_an_array_may_contain_a_request(proxy: Proxy) -> None:
 
 @pytest.mark.parametrize("encode", [False, True])
 def test_headers_are_text_or_bytes_of_any_case(proxy: Proxy, encode: bool) -> None:
-    """Each stack has its own form; lines of one name are one list."""
+    """HTTP libraries differ in the form of headers; lines of one name are one list."""
     fields: list[Any] = [("ACCEPT", "application/json"), ("accept", "text/event-stream")]
     if encode:
         fields = [(name.encode(), value.encode()) for name, value in fields]
@@ -324,7 +324,7 @@ def test_headers_are_text_or_bytes_of_any_case(proxy: Proxy, encode: bool) -> No
 
 
 def test_requests_of_a_session_name_its_revision(proxy: Proxy) -> None:
-    """From 2025-06-18 on the field is required; before `initialize` is answered, it is not."""
+    """The header is required from 2025-06-18 on, but not before the response to `initialize`."""
     proxy.open()
     proxy.post(call(1, "ping"), [BOTH, SESSION], result(1, {}))
     proxy.post(
@@ -344,7 +344,7 @@ def test_requests_of_a_session_name_its_revision(proxy: Proxy) -> None:
 
 
 def test_streams_of_get_are_event_streams(proxy: Proxy) -> None:
-    """Asked for as such, and answered as such or not at all."""
+    """A GET must accept an event stream, and get one or a refusal."""
     proxy.open()
     exchange = proxy.begin("GET", [JSON, SESSION])
     proxy.observer.receive_response_head(exchange, 200, [JSON])
@@ -355,7 +355,7 @@ def test_streams_of_get_are_event_streams(proxy: Proxy) -> None:
 
 
 def test_a_session_id_is_visible_ascii(proxy: Proxy) -> None:
-    """A client may put it into a log, and must put it into a field."""
+    """A client must be able to put it into a header."""
     fields = [JSON, ("Mcp-Session-Id", "a b")]
     proxy.post(initialize(0, NEWEST), [BOTH], result(0, agreement()), response_fields=fields)
 
@@ -363,7 +363,7 @@ def test_a_session_id_is_visible_ascii(proxy: Proxy) -> None:
 
 
 def test_a_modern_notification_has_no_name_to_repeat(proxy: Proxy) -> None:
-    """Only requests are routed by it; and it is accepted with 202."""
+    """Only requests need the name header; a notification is accepted with 202."""
     for status in (202, 200):
         cancelled = note("notifications/cancelled", {"requestId": 1})
         proxy.post(cancelled, modern_fields("x"), status=status, response_fields=())
@@ -372,7 +372,7 @@ def test_a_modern_notification_has_no_name_to_repeat(proxy: Proxy) -> None:
 
 
 def test_an_array_is_no_modern_message(proxy: Proxy) -> None:
-    """It names no method that the fields could repeat."""
+    """An array has no method that a header could repeat."""
     proxy.post([1], modern_fields("x"), error(1, -32600), 400)
 
     assert not [rule for _, rule in accused(proxy.taken()) if rule.startswith("HDR")]
@@ -392,7 +392,7 @@ def test_an_array_is_no_modern_message(proxy: Proxy) -> None:
     ],
 )
 def test_modern_fields_repeat_the_body(proxy: Proxy, fields: Any, rules: list[str]) -> None:
-    """What routes by the fields must not see another request than the server."""
+    """A proxy that routes by headers must see the same request as the server."""
     message = modern(1, "tools/call", {"name": "t"})
     proxy.post(message, fields, complete(1, {"content": []}))
 
@@ -409,7 +409,7 @@ def test_modern_fields_repeat_the_body(proxy: Proxy, fields: Any, rules: list[st
     ],
 )
 def test_status_of_a_modern_error(proxy: Proxy, code: int, status: int, rules: list[str]) -> None:
-    """Judged once the server has shown that it supports the revision."""
+    """The status is judged only for a server that has shown to be modern."""
     data: Any = {"supported": ["2026-07-28"], "requested": "x"} if code == -32022 else None
     answer = error(1, code) if data is None else error(1, code, data=data)
     asking = (modern(1, "tools/list"), modern_fields("tools/list"))
@@ -424,7 +424,7 @@ def test_status_of_a_modern_error(proxy: Proxy, code: int, status: int, rules: l
 
 
 def test_other_paths_are_not_judged(proxy: Proxy) -> None:
-    """A proxy may serve more than the endpoint."""
+    """A proxy may serve more paths than the endpoint."""
     exchange = proxy.begin("POST", [], b"x", "/other")
     proxy.observer.receive_response_head(exchange, 200, [])
     proxy.observer.receive_response_body(exchange, b"x")
@@ -434,7 +434,7 @@ def test_other_paths_are_not_judged(proxy: Proxy) -> None:
 
 
 def test_what_is_no_url_does_not_raise(proxy: Proxy) -> None:
-    """Both come from the sides, and may be anything."""
+    """URLs come from both sides, and may be any text."""
     proxy.observer.receive_request_head(1, "GET", "//[", [])
     assert not proxy.observer.is_for_endpoint("//[")
     stream = proxy.stream()
@@ -448,7 +448,7 @@ def test_what_is_no_url_does_not_raise(proxy: Proxy) -> None:
 
 
 def test_an_exchange_may_be_named_by_anything_and_again(proxy: Proxy) -> None:
-    """A name that comes again before the end was not told of the end."""
+    """A name that comes again before its end must start a new exchange."""
     observer = HTTPObserver("/mcp")
     body = json.dumps(modern(1, "tools/list")).encode()
     for _ in range(2):
@@ -460,7 +460,7 @@ def test_an_exchange_may_be_named_by_anything_and_again(proxy: Proxy) -> None:
 
 
 def test_times_never_go_back() -> None:
-    """A clock that is set back gives no negative durations."""
+    """A clock that is set back must not give negative durations."""
     observer = HTTPObserver("/mcp")
     observer.receive_request_head(1, "POST", "/mcp", [], now=5.0)
     observer.receive_request_body(1, b"x", now=3.0)
@@ -469,7 +469,7 @@ def test_times_never_go_back() -> None:
 
 
 def test_nothing_is_taken_after_the_end(proxy: Proxy) -> None:
-    """Closing the observer completes its report."""
+    """Closing the observer must complete its report."""
     exchange = proxy.begin("POST", [BOTH], call(1, "ping"))
     proxy.observer.close()
     proxy.observer.close()
@@ -482,7 +482,7 @@ def test_nothing_is_taken_after_the_end(proxy: Proxy) -> None:
 
 
 def test_open_exchanges_and_their_bytes_are_bounded() -> None:
-    """A proxy runs for weeks; the latest exchange is always judged."""
+    """A proxy runs for weeks, and the latest exchange must always be judged."""
     proxy = Proxy(max_requests=2, max_message_bytes=100)
     for _ in range(3):
         proxy.begin("POST", [BOTH], call(1, "ping"))
@@ -509,7 +509,7 @@ def test_an_http_observer_can_be_copied(proxy: Proxy) -> None:
 
 
 def test_a_url_must_be_one() -> None:
-    """The mistake is the caller's."""
+    """An invalid URL is a mistake of the caller, and must raise."""
     with pytest.raises(ValueError, match="IPv6"):
         HTTPObserver("http://[")
 
@@ -557,7 +557,7 @@ STEPS = st.one_of(
 
 @given(steps=st.lists(STEPS, max_size=30))
 def test_no_order_of_parts_raises(steps: list[tuple[Any, ...]]) -> None:
-    """A proxy that dies of what it watches is worse than none."""
+    """A proxy must not fail because of the traffic that it watches."""
     observer = HTTPObserver("http://h/mcp")
     for name, *arguments in steps:
         getattr(observer, name)(*arguments)

@@ -1,4 +1,4 @@
-"""No message of either side makes an observer fail, or escapes it."""
+"""No message of either side makes an observer raise, and each is reported."""
 
 from typing import Any
 
@@ -24,14 +24,14 @@ LONG = call(1, "tools/call", {"name": "x", "task": {}, "_meta": {"progressToken"
 
 
 def said(events: list[Observation]) -> int:
-    """How many lines were told of, whole batches as one."""
+    """The number of reported lines, with a batch as one."""
     return len({event.number for event in events if isinstance(event, MessageSeen | TextSeen)})
 
 
 @examples(60, 1500)
 @given(st.lists(st.tuples(st.sampled_from(Side), wire_bytes()), max_size=5), st.booleans())
 def test_no_bytes_make_it_fail(chunks: list[tuple[Side, bytes]], from_start: bool) -> None:
-    """A proxy that falls over takes the conversation with it."""
+    """A proxy that raises would end the conversation."""
     observer = Observer(from_start=from_start)
     for side, data in chunks:
         observer.receive_data(side, data)
@@ -71,7 +71,7 @@ def test_no_bytes_make_it_fail(chunks: list[tuple[Side, bytes]], from_start: boo
 @example(revision=None, steps=[(C, call(1, "initialize", [])), (S, result(1, {}))])
 @example(revision=None, steps=[(C, call(1, "server/discover")), (S, result(1, 1))])
 def test_no_message_makes_it_fail(revision: str | None, steps: list[tuple[Side, Any]]) -> None:
-    """Members may have any type, ids may be anything, and answers may answer nothing."""
+    """Members may have any type, ids any value, and responses may match no request."""
     observer = Observer()
     before: list[Step] = [] if revision is None else opening(revision)
     for side, message in [*before, *steps]:
@@ -82,7 +82,7 @@ def test_no_message_makes_it_fail(revision: str | None, steps: list[tuple[Side, 
 
 
 def test_any_buffer_will_do() -> None:
-    """Readers reuse their buffers."""
+    """Readers reuse their buffers, so bytearrays and memoryviews must be accepted."""
     observer = Observer()
     line = bytearray(wire(call(1, "ping")))
     for data in (line, memoryview(bytes(line)), bytes(line)):

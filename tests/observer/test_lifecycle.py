@@ -1,6 +1,6 @@
-"""The observer follows handshakes: what is too early, what is not judged, and what it cannot see.
+"""The observer follows handshakes: early messages, unknown revisions, and unseen messages.
 
-Nobody may be blamed for what could have been said before the observation, in text that could not
+No side may be accused of what could have been said before the observation, in text that could not
 be read, or in a revision that is not judged.
 """
 
@@ -103,7 +103,7 @@ TOO_EARLY: dict[str, tuple[list[Step], list[tuple[Side, str]]]] = {
 
 @pytest.mark.parametrize("name", TOO_EARLY)
 def test_what_comes_too_early_is_found(name: str) -> None:
-    """Most servers that fail, fail in the handshake."""
+    """Most servers that fail do so in the handshake."""
     steps, guilty = TOO_EARLY[name]
 
     assert accused(observe(*steps)) == guilty
@@ -153,8 +153,8 @@ def test_what_is_early_enough_is_not_accused(name: str) -> None:
     ],
 )
 def test_what_was_agreed_on_is_held_against_those_only_who_have_read_it(message: object) -> None:
-    """A client that goes on too soon may not have read what the server declares: it is told that it
-    is too soon, or nothing, but not what it could not know."""
+    """A client that goes on too early may not have read the server's capabilities: it may be
+    accused of being early, but not of using undeclared ones."""
     before = [
         (C, initialize("init", "2024-11-05")),
         (S, result("init", agreement("2024-11-05", {}))),
@@ -165,7 +165,8 @@ def test_what_was_agreed_on_is_held_against_those_only_who_have_read_it(message:
 
 
 def test_a_client_that_has_read_the_agreement_is_held_to_it() -> None:
-    """An answer to what came behind it shows that it was read, even without `initialized`."""
+    """A response to a later request shows that the agreement was read, even without
+    `initialized`."""
     seen = [INIT, (S, result("init", agreement(server={}))), ping(S), (C, result(1, {})), LIST]
 
     assert accused(observe(*seen)) == [(C, "CAP-002")]
@@ -173,7 +174,7 @@ def test_a_client_that_has_read_the_agreement_is_held_to_it() -> None:
 
 @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
 def test_the_handshake_is_told_of(revision: str) -> None:
-    """Which revision is spoken is the first thing that one wants to know of a trace."""
+    """The agreed revision is the first fact that a watcher needs."""
     observer = Observer()
     steps = opening(revision)
     for side, message in steps[:2]:
@@ -193,7 +194,7 @@ def test_the_handshake_is_told_of(revision: str) -> None:
 
 
 def test_no_revision_is_claimed_before_one_is_agreed() -> None:
-    """A wish is no agreement."""
+    """The requested revision is no agreement."""
     observer = Observer()
     observer.receive_message(*INIT)
 
@@ -210,7 +211,7 @@ STRANGE: dict[str, JSONObject] = {
 
 @pytest.mark.parametrize("name", STRANGE)
 def test_nobody_is_judged_by_rules_of_an_unknown_revision(name: str) -> None:
-    """It may allow whatever this library would forbid."""
+    """An unknown revision may allow what this library would forbid."""
     seen = [
         *(INIT, (S, result("init", STRANGE[name])), DONE),
         *(ping(C), ping(C), (S, [call(9, "x")]), CHANGED, (S, call(4, "tools/list"))),
@@ -229,14 +230,14 @@ def test_nobody_is_judged_by_rules_of_an_unknown_revision(name: str) -> None:
 
 
 def test_an_invalid_answer_to_initialize_ends_the_judgement() -> None:
-    """Whether the client goes by it cannot be known."""
+    """Whether the client accepts the result is unknown."""
     seen = [INIT, (S, {"jsonrpc": "2.0", "id": "init"}), LIST, ROOTS, CHANGED]
 
     assert accused(observe(*seen)) == [(S, "JSON-005")]
 
 
 def test_a_client_that_declares_nothing_readable_ends_the_judgement() -> None:
-    """What the server may ask of it is not known then."""
+    """The requests that the server may send are then unknown."""
     steps: list[Step] = [(C, initialize("init", NEWEST, [])), AGREED, DONE, ROOTS, LIST]
     events = observe(*steps)
 
@@ -245,7 +246,7 @@ def test_a_client_that_declares_nothing_readable_ends_the_judgement() -> None:
 
 
 def test_a_second_handshake_that_succeeds_ends_the_judgement() -> None:
-    """Which of the two counts is up to the peers."""
+    """The peers may use either of the two."""
     again = (C, initialize(2, NEWEST, {}))
     seen = [INIT, AGREED, DONE, again, (S, result(2, agreement(server={}))), LIST, ROOTS]
 
@@ -253,7 +254,7 @@ def test_a_second_handshake_that_succeeds_ends_the_judgement() -> None:
 
 
 def test_requests_of_one_id_may_be_answered_in_any_order() -> None:
-    """Which of two handshakes with one id was refused cannot be told."""
+    """Which of two handshakes with one id was refused is unknown."""
     again = (C, initialize("init", NEWEST))
     seen = [INIT, again, (S, error("init", -32600)), (S, result("init", agreement())), LIST]
 
@@ -301,7 +302,7 @@ LATE: dict[str, list[Step]] = {
 
 @pytest.mark.parametrize("name", LATE)
 def test_from_the_middle_nobody_is_accused_of_what_may_have_come_before(name: str) -> None:
-    """A debugger is often attached when the trouble has begun."""
+    """A debugger is often attached after the trouble has begun."""
     events = observe(*LATE[name], from_start=False)
 
     assert accused(events) == []
@@ -323,7 +324,7 @@ MIDDLE: dict[str, tuple[Step, tuple[Side, str]]] = {
 
 @pytest.mark.parametrize("name", MIDDLE)
 def test_from_the_middle_faults_that_stand_for_themselves_are_found(name: str) -> None:
-    """No message that was not seen could make them right."""
+    """No earlier message could make such messages right."""
     step, guilty = MIDDLE[name]
     first: list[Step] = [(side, note("notifications/x")) for side in Side]
 
@@ -331,14 +332,14 @@ def test_from_the_middle_faults_that_stand_for_themselves_are_found(name: str) -
 
 
 def test_from_the_middle_a_handshake_that_is_seen_is_kept_to() -> None:
-    """From there on both sides know what was agreed on, and so does the observer."""
+    """From an observed handshake on, the agreement is known."""
     steps = [*opening(server={}), LIST, ping(S), ping(S)]
 
     assert accused(observe(*steps, from_start=False)) == [(C, "CAP-002"), (S, "ID-001")]
 
 
 def test_from_the_middle_a_token_in_use_is_found() -> None:
-    """Both requests were seen, and no answer."""
+    """Both requests were seen, and no response."""
     steps = [ping(C, 1, progressToken="t"), ping(C, 2, progressToken="t")]
 
     assert accused(observe(*steps, from_start=False)) == [(C, "PROG-002")]
@@ -356,7 +357,7 @@ LONG = b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"n":"%b"}}\n' % (b"x"
 
 @pytest.mark.parametrize("unread", [HUGE, BROKEN, DEEP, LONG])
 def test_what_cannot_be_read_may_have_been_any_message(unread: bytes) -> None:
-    """Another parser may have read a request in it, which then is answered and cancelled."""
+    """Another parser may have read a request in it, which is then answered and cancelled."""
     seen = [
         *opening(),
         (C, unread),
@@ -372,14 +373,14 @@ def test_what_cannot_be_read_may_have_been_any_message(unread: bytes) -> None:
 
 
 def test_a_number_that_is_too_large_for_us_is_nobodys_fault() -> None:
-    """It is JSON; only this library's numbers cannot hold it."""
+    """The number is valid JSON, and only this library cannot hold it."""
     assert accused(observe(*opening(), (S, HUGE))) == []
     assert accused(observe(*opening(), (S, BROKEN))) == [(S, "STDIO-002")]
 
 
 @pytest.mark.parametrize("hidden", range(3))
 def test_a_handshake_that_could_not_be_read_is_not_held_against_anyone(hidden: int) -> None:
-    """The sides may have understood each other all the same."""
+    """The two sides may have understood each other."""
     steps = opening()
     steps[hidden] = (steps[hidden][0], HUGE)
 
@@ -387,7 +388,7 @@ def test_a_handshake_that_could_not_be_read_is_not_held_against_anyone(hidden: i
 
 
 def test_an_answer_that_could_not_be_read_may_have_ended_its_request() -> None:
-    """The token of a request is free again when it was answered."""
+    """The token of an answered request is free again."""
     steps = [*opening(), ping(C, 1, progressToken="t"), (S, HUGE), ping(C, 2, progressToken="t")]
 
     assert accused(observe(*steps)) == []
@@ -395,7 +396,8 @@ def test_an_answer_that_could_not_be_read_may_have_ended_its_request() -> None:
 
 
 def test_plain_text_hides_no_message() -> None:
-    """A banner cannot be read as a request by any parser: answers to nobody are still found."""
+    """No parser reads a request in a banner, so responses without a request must still be
+    reported."""
     events = observe(*opening(), (C, b"hello\n"), (S, result(5, {})))
 
     assert accused(events) == [(C, "STDIO-003"), (S, "JSON-004")]
@@ -403,7 +405,7 @@ def test_plain_text_hides_no_message() -> None:
 
 
 def test_a_request_with_an_odd_id_may_be_answered_in_any_way() -> None:
-    """Some echo the id, some make it null."""
+    """Some servers echo an invalid id, others send null."""
     events = observe(*opening(), (C, call(1.5, "ping")), (S, result(1.5, {})), (S, result(2, {})))
 
     assert accused(events) == [(C, "JSON-002")]
@@ -417,7 +419,7 @@ UPDATED: Step = (S, note("notifications/resources/updated", URI))
 
 @pytest.mark.parametrize("done_first", [True, False])
 def test_a_server_may_serve_what_came_too_early(done_first: bool) -> None:
-    """The fault is the client's alone: what it has asked for lasts all the same."""
+    """The client alone is at fault, and its subscription or level must count."""
     task = {"name": "t", "task": {}, "_meta": {"progressToken": 5}}
     status = {"taskId": "x", "status": "working", "createdAt": "", "lastUpdatedAt": "", "ttl": None}
     early: list[Step] = [
@@ -439,7 +441,7 @@ def test_a_server_may_serve_what_came_too_early(done_first: bool) -> None:
 
 
 def test_a_subscription_that_came_back_is_another_one() -> None:
-    """An end that was asked for before, and is answered late, does not mean it."""
+    """A late response to an earlier `unsubscribe` must not end a new subscription."""
     ends = [(C, call(id, "resources/unsubscribe", URI)) for id in (2, 3)]
     events = observe(
         *opening(),
@@ -456,7 +458,7 @@ def test_a_subscription_that_came_back_is_another_one() -> None:
 
 
 def test_a_subscription_that_was_refused_once_may_be_held_by_another_request() -> None:
-    """Of two requests for one resource the server may refuse either; one is enough."""
+    """Of two requests for one resource the server may refuse either."""
     events = observe(
         *opening(),
         (C, call(1, "resources/subscribe", URI)),

@@ -27,6 +27,7 @@ from tests.support.modern import (
     listen,
     modern,
 )
+from tests.support.tasks import STAMP
 from tests.support.watching import NEWEST, C, S, Step, accused, observe, opening, taken
 from tests.support.wire import call, error, initialize, note, result, wire
 
@@ -41,7 +42,8 @@ def ask(id: object, token: object = None) -> JSONObject:
 
 
 def task(n: int) -> list[Step]:
-    task = {"taskId": f"t{n}", "status": "working", "createdAt": "", "lastUpdatedAt": "", "ttl": 1}
+    times = {"createdAt": STAMP, "lastUpdatedAt": STAMP}
+    task = {"taskId": f"t{n}", "status": "working", "ttl": 1, **times}
     params = {"name": "x", "task": {}, "_meta": {"progressToken": n}}
     return [(C, call(n, "tools/call", params)), (S, result(n, {"task": task}))]
 
@@ -149,7 +151,12 @@ FORGETS: dict[str, list[tuple[Side, str]]] = {
     "requests that are cancelled": [(S, FINISHED)],
     "ids far apart": [(C, FINISHED), (C, ID)],
     "tokens": [(C, FINISHED), (C, TOKEN), (C, "a used token was forgotten")],
-    "tasks": [(C, FINISHED), (C, TOKEN), (C, "a task was not remembered")],
+    "tasks": [
+        (C, FINISHED),
+        (C, TOKEN),
+        (C, "a task was not remembered"),
+        (S, "the oldest task was forgotten"),
+    ],
     "subscriptions": [(C, FINISHED), (C, "a subscription was not remembered")],
     "rounds of questions": [(C, FINISHED), (C, "the oldest questions were forgotten")],
     "listeners with resources": [(C, URIS), (C, REQUEST)],
@@ -161,8 +168,8 @@ FORGETS: dict[str, list[tuple[Side, str]]] = {
 
 @pytest.mark.parametrize("name", FORGETS)
 def test_what_is_forgotten_is_told_once(name: str) -> None:
-    """Else silence would look like a conversation without faults, and what was told of first like
-    all that is not judged."""
+    """Without the report, silence would look like a conversation without faults; a report of
+    each would hide others."""
     steps = opening()
     for n in range(1, 40):
         steps += ENDLESS[name](n)
@@ -177,7 +184,7 @@ def test_what_is_forgotten_is_told_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["requests without answers", "ids far apart", "tasks", "tokens"])
 def test_what_was_forgotten_is_not_held_against_anyone(name: str) -> None:
-    """An answer, a cancellation or progress may belong to what is no longer known."""
+    """A response, a cancellation or progress may belong to a forgotten request."""
     steps = opening()
     for n in range(1, 40):
         steps += ENDLESS[name](n)
@@ -208,7 +215,7 @@ def subscribed(id: int, *uris: str) -> list[Step]:
 
 
 def test_resources_that_were_forgotten_are_not_held_against_anyone() -> None:
-    """The oldest subscription makes room; those that are open and known are judged as before."""
+    """The oldest subscription is forgotten, and known ones must be judged as before."""
     first, second = subscribed(1, "a:1", "a:2", "a:3"), subscribed(2, "b:1", "b:2")
     told = [updated(1, "x:1"), updated(2, "x:2")]
     known = observe(*first, *second, *told, config=SMALL)
@@ -225,7 +232,7 @@ def test_resources_that_were_forgotten_are_not_held_against_anyone() -> None:
 
 
 def test_more_resources_than_are_remembered() -> None:
-    """A filter over the limit alone: of its updates none is judged, its kinds are."""
+    """Of a filter over the limit, updates of resources are not judged, but its kinds are."""
     filter: JSONObject = {"resourceSubscriptions": [f"a:{n}" for n in range(6)]}
     steps: list[Step] = [(C, listen(1, filter)), (S, acknowledged(1, filter)), updated(1, "x:1")]
     changed = note("notifications/tools/list_changed", {"_meta": {SUBSCRIPTION: 1}})
@@ -235,7 +242,8 @@ def test_more_resources_than_are_remembered() -> None:
 
 
 def test_resources_that_were_asked_for_are_known_without_the_acknowledgement() -> None:
-    """A line of the server's that cannot be read may have been one, which grants no more."""
+    """An unreadable line may have been the acknowledgement, which grants no more than was
+    requested."""
     filter: JSONObject = {"resourceSubscriptions": ["a:1"]}
     steps: list[Step] = [(S, b"{\n"), (C, listen(1, filter)), updated(1, "a:1/part")]
     lost = observe(*steps, config=SMALL)
@@ -245,7 +253,7 @@ def test_resources_that_were_asked_for_are_known_without_the_acknowledgement() -
 
 
 def test_a_granted_null_and_an_update_without_a_uri_are_not_judged_by_resource() -> None:
-    """Null counts as absent; what the shape is is not looked at, and so no URI either."""
+    """null counts as absent, and without the check of shapes a missing URI is not judged."""
     config = Config(check="none")
     steps = subscribed(1, "a:1")
     odd = note("notifications/resources/updated", {"uri": 5, "_meta": {SUBSCRIPTION: 1}})
@@ -257,7 +265,7 @@ def test_a_granted_null_and_an_update_without_a_uri_are_not_judged_by_resource()
 
 
 def test_a_handshake_that_was_forgotten_is_not_judged() -> None:
-    """Among so many pings the answer to `initialize` can no longer be told."""
+    """After so many pings the response to `initialize` can no longer be matched."""
     steps: list[Step] = [(C, initialize("init", NEWEST))]
     steps += [(C, ask(n)) for n in range(8)]
     steps += [(S, opening()[1][1]), (C, call(100, "tools/list")), (S, call(1, "roots/list"))]
@@ -279,7 +287,7 @@ def test_ids_that_were_forgotten_may_be_answered() -> None:
 
 
 def test_so_many_subscriptions_may_hold_any() -> None:
-    """One that was not remembered may be the one that is told of."""
+    """A subscription that was not remembered may be the one that a change belongs to."""
     steps = opening()
     for n in range(1, 8):
         steps += ENDLESS["subscriptions"](n)
@@ -295,7 +303,7 @@ def test_so_many_subscriptions_may_hold_any() -> None:
 
 
 def test_a_subscription_that_was_not_remembered_may_be_refused() -> None:
-    """The refusal says nothing of those that were remembered, nor of others that were not."""
+    """The refusal must not end remembered subscriptions."""
     steps = opening()
     for n in range(1, 7):
         steps += [(C, call(n, "resources/subscribe", {"uri": f"a:{n}"})), (S, error(n, -32603))]
@@ -308,7 +316,7 @@ def test_a_subscription_that_was_not_remembered_may_be_refused() -> None:
 
 
 def test_so_many_bad_messages_may_be_answered() -> None:
-    """Each could be answered with an error of its id."""
+    """Each invalid message could be answered with an error with its id."""
     steps = opening() + [(C, {"jsonrpc": "2.0", "id": n}) for n in range(100, 108)]
     events = observe(*steps, (S, error(100, -32600)), config=SMALL)
 
@@ -316,7 +324,7 @@ def test_so_many_bad_messages_may_be_answered() -> None:
 
 
 def test_events_are_all_that_grows_until_they_are_taken() -> None:
-    """Nothing that was seen is dropped: the caller takes events as they come."""
+    """No observation may be dropped: the caller takes events when it can."""
     observer = Observer(config=SMALL)
     for n in range(100):
         observer.receive_message(C, ask(n))

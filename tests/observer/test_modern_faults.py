@@ -1,7 +1,7 @@
 """Each seeded fault of 2026-07-28 is reported against the right side, and nothing else is.
 
-The rules bind one side each, so that a fault names its sides outright. Before it, where nothing
-else is said, the server has answered `server/discover`.
+The rules bind one side each, so that a fault names its sides. Unless a fault says otherwise, the
+server has answered `server/discover` before it.
 """
 
 import attrs
@@ -53,12 +53,12 @@ def use(id: object, meta: JSONObject | None = None, **params: object) -> Step:
 
 
 def used(id: object, **more: object) -> Step:
-    """Its result."""
+    """The result of that call."""
     return S, complete(id, {**TEXT, **more})
 
 
 def listing(id: object, *missing: str, **changed: object) -> Step:
-    """A result that may be kept, without these members."""
+    """A cacheable result without these members."""
     value: JSONObject = {"tools": [], **CACHE, **changed}
     return S, complete(id, {name: value[name] for name in value if name not in missing})
 
@@ -75,7 +75,7 @@ def asking(id: object, questions: object = None, state: object = None, **more: o
 
 
 def again(id: object, responses: object = None, state: object = None, **params: object) -> Step:
-    """A call of the tool with answers, with a state, or with both."""
+    """A call of the tool with answers, a state, or both."""
     given = {"inputResponses": responses, "requestState": state}
     return use(
         id, None, **{name: value for name, value in given.items() if value is not None}, **params
@@ -87,13 +87,13 @@ def question(method: str, **params: object) -> JSONObject:
 
 
 def listening(id: object, filter: JSONObject | None = None) -> list[Step]:
-    """A subscription that was acknowledged."""
+    """An acknowledged subscription."""
     asked = TOOLS if filter is None else filter
     return [(C, listen(id, asked)), (S, acknowledged(id, asked))]
 
 
 def told(method: str, tag: object, **params: object) -> Step:
-    """A notification for a subscription."""
+    """A notification of a subscription."""
     return S, note(method, {**params, "_meta": {SUBSCRIPTION: tag}})
 
 
@@ -126,7 +126,7 @@ QUESTION: JSONObject = {"q": FORM}
 
 @attrs.frozen
 class Fault:
-    """A fault, and conversations close to it in which nobody is to blame."""
+    """A fault, and similar conversations in which no side is at fault."""
 
     guilty: Side
     rule: str
@@ -192,10 +192,10 @@ FAULTS: dict[str, Fault] = {
     "a method of the other era": Fault(
         C,
         "OWN-020",
-        [(C, modern(1, "ping")), (C, modern(2, "tasks/get", {"taskId": "t"}))],
+        [(C, modern(1, "ping")), (C, modern(2, "tasks/list"))],
         [
             [(C, modern(1, "x/unknown"))],
-            [(C, modern(1, "tasks/get", {"taskId": "t"}, envelope(EXTENDED)))],
+            [(C, modern(1, "resources/subscribe", {"uri": FILE}, envelope(EXTENDED)))],
         ],
     ),
     "params without a member": Fault(
@@ -400,8 +400,8 @@ FAULTS: dict[str, Fault] = {
     "a result of an unknown type": Fault(
         S,
         "JSON-022",
-        [use(1), (S, result(1, {**TEXT, "resultType": "task"}))],
-        [[use(1, envelope(EXTENDED)), (S, result(1, {"resultType": "task"}))]],
+        [use(1), (S, result(1, {**TEXT, "resultType": "novel"}))],
+        [[use(1, envelope(EXTENDED)), (S, result(1, {"resultType": "novel"}))]],
     ),
     "a result whose type is no string": Fault(
         S,
@@ -569,7 +569,10 @@ FAULTS: dict[str, Fault] = {
         [(S, note("notifications/elicitation/complete", {"elicitationId": "e"}))],
         [
             [(S, note("notifications/x"))],
-            [use(1, envelope(EXTENDED)), (S, note("notifications/tasks/status"))],
+            [
+                use(1, envelope(EXTENDED)),
+                (S, note("notifications/elicitation/complete", {"elicitationId": "e"})),
+            ],
         ],
     ),
     "a cancellation by the server": Fault(
@@ -610,7 +613,7 @@ FAULTS: dict[str, Fault] = {
         [
             [use(1, with_token(1)), cancel(C, 1), progress(1, 1)],
             [
-                *(use(1, with_token(1, EXTENDED)), (S, result(1, {"resultType": "task"}))),
+                *(use(1, with_token(1, EXTENDED)), (S, result(1, {"resultType": "novel"}))),
                 progress(1, 1),
             ],
         ],
@@ -859,14 +862,14 @@ FAULTS: dict[str, Fault] = {
 
 
 def found(fault: Fault, steps: list[Step]) -> list[tuple[Side, str]]:
-    """Who is accused for what follows upon what comes before."""
+    """The accused sides for these messages after those."""
     before = len(accused(observe(*fault.before)))
     return accused(observe(*fault.before, *steps))[before:]
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_laid_to_the_side_and_the_rule_that_it_breaks(name: str) -> None:
-    """Everything that debugs by the observer's word depends on this."""
+    """Debugging with the observer depends on the right side and rule."""
     fault = FAULTS[name]
 
     assert set(found(fault, fault.steps)) == {(fault.guilty, fault.rule)}
@@ -874,7 +877,7 @@ def test_a_fault_is_laid_to_the_side_and_the_rule_that_it_breaks(name: str) -> N
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_what_is_close_to_a_fault_is_not_taken_for_it(name: str) -> None:
-    """A race, an extension, or another member of the same kind must not look like the fault."""
+    """A race, an extension or a similar member must not be reported as the fault."""
     fault = FAULTS[name]
 
     for innocent in fault.innocents:
@@ -883,7 +886,7 @@ def test_what_is_close_to_a_fault_is_not_taken_for_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_handshake_in_the_middle_takes_no_fault_away_that_it_does_not_excuse(name: str) -> None:
-    """A server of both eras serves both at once: what is innocent stays so beside a handshake."""
+    """A server of both eras serves both at once, so a handshake must not hide or add faults."""
     fault = FAULTS[name]
     before = (*fault.before, *opening())
     known = len(accused(observe(*before)))

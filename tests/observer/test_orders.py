@@ -41,7 +41,7 @@ def test_no_order_of_a_legal_conversation_makes_anybody_guilty(
 def test_no_rest_of_a_legal_conversation_makes_anybody_guilty(
     revision: str, data: st.DataObject
 ) -> None:
-    """Whatever was missed at the beginning could explain what is seen."""
+    """Messages before the observation could explain what is seen."""
     order = data.draw(orders(data.draw(dialogues(revision))))
     missed = data.draw(st.integers(0, len(order)))
     n_bytes = data.draw(st.integers(0, 40))
@@ -59,7 +59,7 @@ def test_no_rest_of_a_legal_conversation_makes_anybody_guilty(
 def test_no_order_of_a_legal_conversation_of_any_era_makes_anybody_guilty(
     dialogue: Dialogue, data: st.DataObject
 ) -> None:
-    """Nor does one of both eras at once, each of which has messages that the other forbids."""
+    """In a conversation of both eras, each has messages that the other forbids."""
     events = watched(data.draw(orders(dialogue)))
 
     assert accused(events) == []
@@ -72,7 +72,7 @@ def test_no_order_of_a_legal_conversation_of_any_era_makes_anybody_guilty(
 def test_no_rest_of_a_legal_conversation_of_any_era_makes_anybody_guilty(
     dialogue: Dialogue, data: st.DataObject
 ) -> None:
-    """A subscription, a round of questions or a handshake may have come before."""
+    """A subscription, questions or a handshake may have come before the observation."""
     order = data.draw(orders(dialogue))
     missed = data.draw(st.integers(0, len(order)))
 
@@ -83,7 +83,7 @@ def test_no_rest_of_a_legal_conversation_of_any_era_makes_anybody_guilty(
 @examples(30, 300)
 @given(data=st.data())
 def test_the_cuts_of_a_stream_change_nothing(data: st.DataObject) -> None:
-    """A pipe cuts where it likes, and a capture is replayed in other pieces."""
+    """A pipe may cut anywhere, and a capture is replayed in other pieces."""
     order = data.draw(orders(data.draw(dialogues("2025-03-26"))))
     order[1:1] = [(Side.SERVER, b"noise"), (Side.CLIENT, b"{"), (Side.SERVER, b"\r")]
     parts = Observer()

@@ -1,6 +1,6 @@
 """Each part of an observer can be made without the others, and does its own work.
 
-What a part needs is given to it: the core, and at most a few parts below it. Nothing here makes an
+Each part is given what it needs: the core, and at most a few parts below it. Nothing here makes an
 observer, except the tests of conversations over HTTP, each of which has one.
 """
 
@@ -31,6 +31,7 @@ from sansmcp.observer._history import ObserverCore, SeenRequest, SideHistory
 from sansmcp.observer._http_conversations import HTTPConversation
 from sansmcp.observer._input_required import InputRounds
 from sansmcp.observer._log_levels import AgreedLogLevel, WantedLogLevels
+from sansmcp.observer._modern_tasks import ModernTasks
 from sansmcp.observer._notifications import SeenNotifications
 from sansmcp.observer._observations import Observations
 from sansmcp.observer._progress import SeenProgress
@@ -38,7 +39,9 @@ from sansmcp.observer._requests import SeenRequests
 from sansmcp.observer._responses import SeenResponses
 from sansmcp.observer._stateless import StatelessRequests
 from sansmcp.observer._subscriptions import SeenSubscription, SubscribedResources, Subscriptions
+from sansmcp.observer._tasks import SeenTasks
 from tests.support.modern import envelope
+from tests.support.tasks import RELATED
 
 NEWEST = LEGACY_REVISIONS[-1]
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
@@ -48,7 +51,7 @@ QUESTION: JSONObject = {"method": "elicitation/create", "params": FORM}
 
 
 def core_of(**settings: Any) -> ObserverCore:
-    """What parts share, before the first message of a conversation."""
+    """The shared core, before the first message of a conversation."""
     return ObserverCore(Config(**settings), from_start=True)
 
 
@@ -60,7 +63,7 @@ def seen(core: ObserverCore) -> list[Any]:
 
 
 def broken(core: ObserverCore) -> list[tuple[Side, str]]:
-    """Take the observations; return the rules that were broken, each with its side."""
+    """Take the observations; return the broken rules, each with its side."""
     return [(event.side, event.rule) for event in seen(core) if isinstance(event, ViolationSeen)]
 
 
@@ -69,7 +72,7 @@ def next_message(core: ObserverCore) -> None:
 
 
 def sent(sender: SideHistory, core: ObserverCore, method: str, id: int = 1) -> SeenRequest:
-    """A request of a side that is open."""
+    """An open request of a side."""
     next_message(core)
     request = SeenRequest(id, id, method, core.number, core.now)
     sender.used_ids.add(id)
@@ -78,7 +81,7 @@ def sent(sender: SideHistory, core: ObserverCore, method: str, id: int = 1) -> S
 
 
 def answered(sender: SideHistory, core: ObserverCore, request: SeenRequest) -> None:
-    """The other side has answered a request."""
+    """Let the other side answer a request."""
     next_message(core)
     request.n_answered += 1
     request.response_place = core.number
@@ -90,7 +93,7 @@ def handshake_of(core: ObserverCore) -> Handshake:
 
 
 def agreed(core: ObserverCore, **capabilities: JSONObject) -> Handshake:
-    """A handshake that is done; the server has these capabilities."""
+    """A finished handshake; the server has these capabilities."""
     handshake = handshake_of(core)
     request = sent(core.client, core, "initialize", 0)
     params = {"protocolVersion": NEWEST, "capabilities": {}, "clientInfo": {"name": "c"}}
@@ -103,14 +106,19 @@ def agreed(core: ObserverCore, **capabilities: JSONObject) -> Handshake:
     return handshake
 
 
+def subscriptions_of(core: ObserverCore) -> Subscriptions:
+    return Subscriptions(core, ModernTasks(core))
+
+
 def stateless_of(core: ObserverCore, handshake: Handshake) -> StatelessRequests:
-    return StatelessRequests(core, handshake, InputRounds(core), Subscriptions(core))
+    tasks = ModernTasks(core)
+    return StatelessRequests(core, handshake, InputRounds(core), Subscriptions(core, tasks), tasks)
 
 
 def modern(
     core: ObserverCore, stateless: StatelessRequests, method: str, id: int = 1, **params: Any
 ) -> SeenRequest:
-    """A request of 2026-07-28 that was seen."""
+    """An observed request of 2026-07-28."""
     request = sent(core.client, core, method, id)
     assert stateless.take_request(request, {**params, "_meta": envelope()}, None) is None
     return request
@@ -171,7 +179,7 @@ def test_the_history_of_a_side_forgets_its_oldest_requests() -> None:
 
 
 def test_the_handshake_knows_when_each_side_knows_the_agreement() -> None:
-    """What each side may send depends on it, and so does what is judged."""
+    """What each side may send, and what is judged, depends on it."""
     core = core_of()
     handshake = handshake_of(core)
     assert handshake.has_not_begun
@@ -298,10 +306,13 @@ def test_a_bare_request_after_modern_ones_lacks_its_declaration() -> None:
 def test_a_retry_brings_the_answers_to_a_round(
     retry: JSONObject, id: int, rule: str | None
 ) -> None:
-    """Which round it belongs to is told from the call and the state alone."""
+    """The call and its state alone tell which round a retry belongs to."""
     core = core_of()
     rounds = InputRounds(core)
-    stateless = StatelessRequests(core, handshake_of(core), rounds, Subscriptions(core))
+    tasks = ModernTasks(core)
+    stateless = StatelessRequests(
+        core, handshake_of(core), rounds, Subscriptions(core, tasks), tasks
+    )
     first = sent(core.client, core, "tools/call")
     assert stateless.take_request(first, {"name": "t", "_meta": envelope()}, None) is None
     assert first.terms is not None
@@ -315,8 +326,8 @@ def test_a_retry_brings_the_answers_to_a_round(
 
 
 def listening(core: ObserverCore) -> tuple[Subscriptions, SeenRequest]:
-    """A subscription to the list of tools that is open."""
-    subscriptions = Subscriptions(core)
+    """An open subscription to the list of tools."""
+    subscriptions = subscriptions_of(core)
     request = sent(core.client, core, "subscriptions/listen", 4)
     filter: JSONObject = {"toolsListChanged": True}
     assert subscriptions.take_request(request, {"notifications": filter}) is None
@@ -394,16 +405,17 @@ def test_a_task_keeps_its_token_in_use() -> None:
     answered(core.client, core, request)
     seen(core)
 
-    progress.take_notification(core.server, {"progressToken": "t", "progress": 1})
+    related: JSONObject = {"_meta": {RELATED: {"taskId": "1"}}}
+    progress.take_notification(core.server, {"progressToken": "t", "progress": 1, **related})
     assert broken(core) == []
     progress.end_tasks(Side.CLIENT, "tasks/get", {"taskId": "1", "status": "completed"})
-    progress.take_notification(core.server, {"progressToken": "t", "progress": 2})
+    progress.take_notification(core.server, {"progressToken": "t", "progress": 2, **related})
     assert broken(core) == [(Side.SERVER, "PROG-012")]
 
 
 def test_a_cancellation_finds_the_request_of_its_sender() -> None:
     core = core_of()
-    cancellations = Cancellations(core, agreed(core), Subscriptions(core))
+    cancellations = Cancellations(core, agreed(core), subscriptions_of(core))
     request = sent(core.client, core, "tools/call", 5)
     seen(core)
 
@@ -423,7 +435,7 @@ def test_initialize_is_not_cancelled() -> None:
     request = sent(core.client, core, "initialize")
     handshake.take_request(core.client, request, {"capabilities": {}})
 
-    Cancellations(core, handshake, Subscriptions(core)).take_notification(
+    Cancellations(core, handshake, subscriptions_of(core)).take_notification(
         core.client, {"requestId": 1}
     )
 
@@ -441,6 +453,7 @@ def requests_of(core: ObserverCore, handshake: Handshake) -> SeenRequests:
         stateless_of(core, handshake),
         AgreedLogLevel(core),
         SubscribedResources(core),
+        SeenTasks(core),
     )
 
 
@@ -452,20 +465,22 @@ def responses_of(core: ObserverCore, handshake: Handshake) -> SeenResponses:
         stateless_of(core, handshake),
         AgreedLogLevel(core),
         SubscribedResources(core),
+        SeenTasks(core),
     )
 
 
 def notifications_of(core: ObserverCore, handshake: Handshake) -> SeenNotifications:
-    subscriptions = Subscriptions(core)
+    subscriptions = subscriptions_of(core)
     return SeenNotifications(
         core,
         handshake,
         SeenProgress(core, handshake),
         Cancellations(core, handshake, subscriptions),
         subscriptions,
-        StatelessRequests(core, handshake, InputRounds(core), subscriptions),
+        StatelessRequests(core, handshake, InputRounds(core), subscriptions, ModernTasks(core)),
         AgreedLogLevel(core),
         SubscribedResources(core),
+        SeenTasks(core),
     )
 
 

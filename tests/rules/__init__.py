@@ -1,1 +1,1 @@
-"""Tests of the registry, of states, and of what is judged without a connection."""
+"""Tests of the registry, of states, and of judgements that need no connection."""

@@ -64,7 +64,7 @@ def server_declares(capabilities: dict[str, Any], revision: str = NEWEST) -> Cli
 def test_a_client_asks_for_what_the_server_declared_only(
     method: str, params: dict[str, Any], needed: dict[str, Any]
 ) -> None:
-    """And a server is asked for what it declared only, by -32601."""
+    """An undeclared request must raise in the client, and get -32601 from the server."""
     client, server = server_declares(needed), ready_server(NEWEST, capabilities=needed)
     client.send_request(method, params)
     assert of(ProtocolViolation, receive(server, call(1, method, params))) == []
@@ -80,7 +80,7 @@ def test_a_client_asks_for_what_the_server_declared_only(
 @pytest.mark.parametrize("capabilities", NOT_ENOUGH)
 @pytest.mark.parametrize("method", ["resources/subscribe", "tasks/list"])
 def test_false_and_null_declare_nothing(method: str, capabilities: dict[str, Any]) -> None:
-    """An empty object or `true` does."""
+    """Only an empty object or `true` declares a capability."""
     params = {"uri": "file:///a"} if method == "resources/subscribe" else {}
 
     with pytest.raises(LocalProtocolError):
@@ -150,7 +150,7 @@ def test_a_server_asks_for_what_the_client_declared_only(
     ],
 )
 def test_each_mode_has_members_of_its_own(params: dict[str, Any], fault: str) -> None:
-    """Those of the other mode are not asked for."""
+    """The required members of another mode must not be demanded."""
     server = ready_server(NEWEST, client={"elicitation": {"form": {}, "url": {}}})
 
     with pytest.raises(LocalProtocolError, match=fault):
@@ -159,7 +159,7 @@ def test_each_mode_has_members_of_its_own(params: dict[str, Any], fault: str) ->
 
 @pytest.mark.parametrize("mode", ["voice", 5, ""])
 def test_an_unknown_mode_is_refused(mode: Any) -> None:
-    """No capability can be declared for it."""
+    """No capability can be declared for an unknown mode."""
     client = ready_client(NEWEST)
     receive(client, call(1, "elicitation/create", {**FORM, "mode": mode}))
 
@@ -168,7 +168,7 @@ def test_an_unknown_mode_is_refused(mode: Any) -> None:
 
 @pytest.mark.parametrize("tokens", [True, "100", None])
 def test_a_boolean_is_no_number_and_a_subclass_is_its_kind(tokens: Any) -> None:
-    """Python says that `True` is an integer; JSON does not."""
+    """`True` is an integer in Python, but not in JSON."""
 
     class Tokens(int):
         pass
@@ -182,7 +182,8 @@ def test_a_boolean_is_no_number_and_a_subclass_is_its_kind(tokens: Any) -> None:
 
 
 def test_notifications_are_gated_by_their_sender_or_their_receiver() -> None:
-    """`roots/list_changed` by what the client declared itself; the end of an elicitation by it."""
+    """`roots/list_changed` needs a capability of its sender, the end of an elicitation one of
+    its receiver."""
     bare = ready_client(NEWEST, capabilities={"roots": {}})
     with pytest.raises(LocalProtocolError) as caught:
         bare.send_notification("notifications/roots/list_changed")
@@ -216,7 +217,7 @@ EXPECTED: dict[str, JSONObject] = {
 
 @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
 def test_a_client_declares_only_what_the_offered_revision_has(revision: str) -> None:
-    """A server that is told of a later feature uses it, and would then be accused of it."""
+    """A server that is told of a later feature may use it, and would be accused of it."""
     client = ClientConnection(
         info={"name": "c", "version": "1"}, capabilities=CLIENT, revisions=[revision]
     )
@@ -228,7 +229,7 @@ def test_a_client_declares_only_what_the_offered_revision_has(revision: str) -> 
 
 
 def test_a_server_declares_only_what_the_agreed_revision_has() -> None:
-    """`completions` came in 2025-03-26; a client of 2024-11-05 has never heard of it."""
+    """`completions` came in 2025-03-26, so a client of 2024-11-05 does not know it."""
     pair = Pair(revision="2024-11-05")
 
     assert "completions" not in pair.client.peer.capabilities

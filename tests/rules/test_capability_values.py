@@ -1,4 +1,4 @@
-"""Values of capabilities with the wrong type: what they declare, and who is told."""
+"""Values of capabilities with a wrong type: what they declare, and where they are reported."""
 
 from typing import Any, Final
 
@@ -49,7 +49,8 @@ ODD: Final[list[Any]] = [[], [1], "yes", 5, True]
 @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
 @pytest.mark.parametrize("odd", ODD)
 def test_a_key_that_is_there_declares_whatever_its_value_is(revision: str, odd: object) -> None:
-    """Case c289: to PHP an empty object is an empty list, and its servers had no tools."""
+    """Case c289: PHP writes an empty object as an empty list, so its servers seemed to have no
+    tools."""
     client = new_client()
     client.start()
     sent(client)
@@ -67,7 +68,7 @@ def test_a_key_that_is_there_declares_whatever_its_value_is(revision: str, odd: 
 
 @pytest.mark.parametrize(("value", "rule"), [(None, "OWN-015"), (False, "OWN-047")])
 def test_null_and_false_declare_nothing(value: object, rule: str) -> None:
-    """Both say that there is none, in a way that the specification does not have."""
+    """null and false mean "no capability", in a form that the specification does not have."""
     client = new_client()
     client.start()
     events = receive(client, result(1, initialized_by(NEWEST, {"tools": value, "prompts": {}})))
@@ -80,7 +81,7 @@ def test_null_and_false_declare_nothing(value: object, rule: str) -> None:
 
 
 def test_inner_keys_are_read_in_the_same_way() -> None:
-    """Where a flag is no boolean, the client is as free as if it were true."""
+    """A flag with a wrong type must count as true."""
     odd: JSONObject = {
         "resources": {"subscribe": [], "listChanged": None, "x": 5},
         "tools": {"listChanged": 1},
@@ -100,7 +101,7 @@ def test_inner_keys_are_read_in_the_same_way() -> None:
 
 @pytest.mark.parametrize("odd", ODD)
 def test_a_discovered_server_is_read_in_the_same_way(odd: object) -> None:
-    """Neighbour of case c289, in the revision without a handshake."""
+    """Neighbour of case c289: the rule must hold in the revision without a handshake."""
     client = new_client(revisions=(MODERN,))
     client.start()
     sent(client)
@@ -113,7 +114,7 @@ def test_a_discovered_server_is_read_in_the_same_way(odd: object) -> None:
 
 @pytest.mark.parametrize("odd", ODD)
 def test_a_server_reads_its_clients_in_the_same_way(odd: object) -> None:
-    """The same rule, for whoever declares."""
+    """The rule must hold for the capabilities of clients too."""
     server = new_server(revisions=LEGACY_REVISIONS)
     declared = {"roots": odd, "sampling": {"tools": odd}}
     assert broken(receive(server, initialize(1, NEWEST, declared))) == ["OWN-047", "OWN-047"]
@@ -127,7 +128,7 @@ def test_a_server_reads_its_clients_in_the_same_way(odd: object) -> None:
 
 @pytest.mark.parametrize("odd", ODD)
 def test_a_request_that_declares_for_itself_is_read_in_the_same_way(odd: object) -> None:
-    """The envelope of 2026-07-28 is where a client declares; an equal one is not read again."""
+    """A modern client declares in each envelope; an equal one must not be judged again."""
     server = modern_server()
     for id, rules in ((1, ["OWN-047"]), (2, [])):
         message = modern(id, "tools/call", {"name": "t"}, envelope({"roots": odd, "sampling": {}}))
@@ -138,7 +139,7 @@ def test_a_request_that_declares_for_itself_is_read_in_the_same_way(odd: object)
 
 
 def test_the_observer_reports_them_on_both_sides() -> None:
-    """What passes by is judged as at either end, and the capability is there."""
+    """The observer must report the wrong type, and treat the capability as declared."""
     opening = initialize("i", NEWEST, {"roots": [], "sampling": None})
     answer = result("i", agreement(NEWEST, {"tools": [], "resources": {"subscribe": []}}))
     listing = [(C, call(1, "tools/list")), (S, call(1, "roots/list"))]
@@ -147,7 +148,7 @@ def test_the_observer_reports_them_on_both_sides() -> None:
 
 
 def test_the_observer_reports_them_where_each_request_declares() -> None:
-    """As above, in the revision without a handshake."""
+    """The same in the revision without a handshake."""
     first = modern(1, "server/discover", meta=envelope({"roots": []}))
     answer = result(1, discovered({"tools": []}))
     events = observe((C, first), (S, answer))
@@ -161,7 +162,7 @@ def test_the_observer_reports_them_where_each_request_declares() -> None:
 def test_our_own_callers_capabilities_have_the_right_types(
     side: Any, capability: str, odd: object
 ) -> None:
-    """What would be sent is no message of any revision."""
+    """Capabilities with wrong types would be invalid in every revision."""
     with pytest.raises(LocalProtocolError, match=rf"{capability} .*OWN-047"):
         side(info=SERVER_INFO, capabilities={capability: odd})
     with pytest.raises(LocalProtocolError, match="OWN-047"):
@@ -169,7 +170,7 @@ def test_our_own_callers_capabilities_have_the_right_types(
 
 
 def test_our_own_callers_nulls_are_left_out() -> None:
-    """Capabilities dumped from a model have null for all that there is not."""
+    """Capabilities that are dumped from a model have null for each one that is missing."""
     client = new_client(capabilities={"roots": {"listChanged": None}, "sampling": None, "x": None})
     client.start()
     server = ready_server(NEWEST, capabilities={"tools": None, "prompts": {}})
@@ -192,7 +193,7 @@ DUMPED: Final[list[tuple[JSONObject, JSONObject]]] = [
 def test_null_is_left_out_wherever_an_object_may_stand(
     given: JSONObject, expected: JSONObject
 ) -> None:
-    """Models have `experimental`, `extensions` and `sampling.context`, too."""
+    """Models have members such as `experimental`, `extensions` and `sampling.context`."""
     for revisions in (LEGACY_REVISIONS, [MODERN]):
         client = new_client(capabilities=given, revisions=revisions)
         client.start()
@@ -219,7 +220,7 @@ def test_null_is_left_out_wherever_an_object_may_stand(
 def test_null_is_left_out_of_an_answer_to_initialize(
     given: JSONObject, expected: JSONObject
 ) -> None:
-    """What is sent is what counts."""
+    """The capabilities that are sent must be those that count."""
     server = new_server(revisions=LEGACY_REVISIONS, config=Config(manual={"initialize"}))
     request = asked(server, initialize(1, NEWEST))
     assert server.send_result(request, initialized_by(NEWEST, given))
@@ -229,7 +230,7 @@ def test_null_is_left_out_of_an_answer_to_initialize(
 
 @pytest.mark.parametrize("member", ["experimental", "extensions"])
 def test_a_null_of_the_peer_is_not_among_its_capabilities(member: str) -> None:
-    """It counts as absent, and is reported where the revision has it."""
+    """null must count as absent, and be reported if the revision knows the capability."""
     client = new_client(revisions=LEGACY_REVISIONS)
     client.start()
     (first,) = sent(client)
@@ -244,7 +245,7 @@ def test_a_null_of_the_peer_is_not_among_its_capabilities(member: str) -> None:
 
 
 def test_an_answer_to_initialize_of_our_own_caller_is_checked() -> None:
-    """Where the application answers, it declares."""
+    """An application that answers `initialize` itself declares the capabilities."""
     server = new_server(revisions=LEGACY_REVISIONS, config=Config(manual={"initialize"}))
     request = asked(server, initialize(1, NEWEST))
     with pytest.raises(LocalProtocolError, match="OWN-047"):
@@ -254,7 +255,7 @@ def test_an_answer_to_initialize_of_our_own_caller_is_checked() -> None:
 
 @pytest.mark.unjudged("what the application hands over is not checked here")
 def test_an_unchecked_answer_to_initialize_may_lack_them() -> None:
-    """`check="none"` is for those who look themselves; nothing is declared then."""
+    """With `check="none"` a missing member must mean that nothing is declared."""
     unchecked = Config(manual={"initialize"}, check="none")
     server = new_server(revisions=LEGACY_REVISIONS, config=unchecked)
     request = asked(server, initialize(1, NEWEST))
@@ -263,7 +264,7 @@ def test_an_unchecked_answer_to_initialize_may_lack_them() -> None:
 
 
 def test_an_http_endpoint_reports_its_clients_too() -> None:
-    """It reads what each request declares, as a connection does."""
+    """An endpoint must judge the capabilities of each request as a connection does."""
     with pytest.raises(LocalProtocolError, match="OWN-047"):
         http_support.new_endpoint(capabilities={"tools": []})
     endpoint = http_support.new_endpoint()

@@ -1,4 +1,4 @@
-"""Methods, notifications, kinds of results and capabilities that a framework adds."""
+"""Extensions: methods, notifications, kinds of results and capabilities of a framework."""
 
 import copy
 from typing import Any
@@ -64,7 +64,7 @@ every_revision = pytest.mark.parametrize("revision", ALL_REVISIONS)
 
 
 def pair(revision: str, declared: Any = DECLARED, config: Config = CONFIG) -> Pair:
-    """Both sides with the extension, which the server declares; nothing is left to take."""
+    """Both sides with the extension, which the server declares, and without events."""
     client = new_client(capabilities={}, revisions=[revision], config=config)
     server = new_server(capabilities={"tools": {}, **declared}, revisions=[revision], config=config)
     both = Pair(client, server, revision=revision)
@@ -77,7 +77,7 @@ def pair(revision: str, declared: Any = DECLARED, config: Config = CONFIG) -> Pa
 
 @every_revision
 def test_request_of_an_extension_is_like_any_other(revision: str) -> None:
-    """Gates, shapes, the ending: what holds for `tools/call` holds for it."""
+    """Capabilities, shapes and endings must be as for `tools/call`."""
     both = pair(revision)
     call = both.client.send_request("example/find", PARAMS)
     both.deliver()
@@ -95,7 +95,7 @@ def test_request_of_an_extension_is_like_any_other(revision: str) -> None:
 @every_revision
 @pytest.mark.parametrize("params", [None, {}, {"text": 5, "limit": 1}, {"text": "t"}])
 def test_shape_of_its_params_is_checked(revision: str, params: Any) -> None:
-    """On the side that sends; the other one is asked by hand below."""
+    """The sending side must check the params; the receiving side is tested below."""
     both = pair(revision)
     with pytest.raises(LocalProtocolError, match="OWN-014"):
         both.client.send_request("example/find", params)
@@ -103,7 +103,7 @@ def test_shape_of_its_params_is_checked(revision: str, params: Any) -> None:
 
 @every_revision
 def test_it_is_not_sent_to_a_server_that_does_not_declare_it(revision: str) -> None:
-    """The other side would not know what to do with it (EXT-002)."""
+    """A server without the extension would refuse the request (EXT-002)."""
     both = pair(revision, {})
     with pytest.raises(LocalProtocolError, match=r"extensions\.com\.example/search"):
         both.client.send_request("example/find", PARAMS)
@@ -111,7 +111,7 @@ def test_it_is_not_sent_to_a_server_that_does_not_declare_it(revision: str) -> N
 
 @every_revision
 def test_undeclared_and_misshapen_requests_are_refused(revision: str) -> None:
-    """A client that does not look gets an error that says why."""
+    """A client that does not check must get an error with the reason."""
     for declared, params, code in (
         ({}, PARAMS, ErrorCode.METHOD_NOT_FOUND),
         (DECLARED, {}, ErrorCode.INVALID_PARAMS),
@@ -128,7 +128,7 @@ def test_undeclared_and_misshapen_requests_are_refused(revision: str) -> None:
 
 @every_revision
 def test_its_listing_is_paginated(revision: str) -> None:
-    """Page after page, by the member that was named."""
+    """A listing of an extension must work page by page, by the named member."""
     both = pair(revision)
     both.client.send_paginated("example/all")
     for page in ({"hits": [1], "nextCursor": "c"}, {"hits": [2, 3]}):
@@ -141,7 +141,7 @@ def test_its_listing_is_paginated(revision: str) -> None:
 
 
 def test_a_listing_that_may_ask_first_takes_no_null_cursor() -> None:
-    """It counts as absent and is reported, whatever else the method may do."""
+    """A null cursor must count as absent and be reported, also if the method may ask questions."""
     both = ExtensionMethod(
         name="example/ask", kind="request", sender=Side.CLIENT, paginated="hits", asks=True
     )
@@ -153,7 +153,7 @@ def test_a_listing_that_may_ask_first_takes_no_null_cursor() -> None:
 
 @every_revision
 def test_its_notifications_have_a_gate_and_a_shape(revision: str) -> None:
-    """They come from one side, and only where it has said that they may."""
+    """A notification must come from its side only, and only with the capability."""
     both = pair(revision)
     both.server.send_notification("notifications/example/found", {"hit": 1})
     both.deliver()
@@ -169,7 +169,7 @@ def test_its_notifications_have_a_gate_and_a_shape(revision: str) -> None:
 
 @every_revision
 def test_request_of_a_server_exists_where_servers_send_requests(revision: str) -> None:
-    """In the revision without a handshake they only answer."""
+    """In 2026-07-28 servers send no requests."""
     both = pair(revision)
     if revision in MODERN_REVISIONS:
         with pytest.raises(LocalProtocolError, match="STATE-006"):
@@ -185,7 +185,7 @@ def test_request_of_a_server_exists_where_servers_send_requests(revision: str) -
 
 @every_revision
 def test_notification_may_need_a_capability_of_the_client(revision: str) -> None:
-    """In the newest revision the client declares it with each request, and none is remembered."""
+    """In 2026-07-28 the client declares it with each request, and no earlier one counts."""
     heard = ExtensionMethod(
         name="notifications/example/heard", kind="notification", sender=Side.SERVER, gate=GATE
     )
@@ -205,7 +205,7 @@ def test_notification_may_need_a_capability_of_the_client(revision: str) -> None
 
 
 def test_name_of_an_older_revision_can_be_given_a_new_meaning() -> None:
-    """The specification's own extension for tasks has names of 2025-11-25."""
+    """The specification's own tasks extension uses names of 2025-11-25."""
     get = ExtensionMethod(
         name="tasks/get", kind="request", sender=Side.CLIENT, revisions=MODERN_REVISIONS
     )
@@ -225,7 +225,7 @@ def test_method_may_be_of_some_revisions_only() -> None:
 
 
 def test_capability_is_told_where_its_methods_exist() -> None:
-    """A client of a revision that does not have them would be right to use them."""
+    """A client could use a capability whose methods its revision lacks."""
     method = ExtensionMethod(
         name="example/new",
         kind="request",
@@ -246,7 +246,7 @@ def test_capability_is_told_where_its_methods_exist() -> None:
 
 
 def test_request_that_asks_goes_on_with_the_answers() -> None:
-    """`asks` is all that `require_input` needs to know."""
+    """`asks` must be all that `require_input` needs to know."""
     client = modern_client(server=DECLARED, config=CONFIG)
     call = client.send_request("example/find", PARAMS)
     sent(client)
@@ -262,7 +262,7 @@ def test_request_that_asks_goes_on_with_the_answers() -> None:
 
 
 def test_result_of_an_added_kind_is_delivered_and_sent() -> None:
-    """Whatever the method asks of a complete result, this one is another (EXT-004)."""
+    """The members of a complete result must not be demanded of another kind (EXT-004)."""
     both = pair("2026-07-28")
     both.client.send_request("example/find", PARAMS)
     both.deliver()
@@ -287,7 +287,7 @@ def test_other_kinds_are_neither_sent_nor_taken(kind: object) -> None:
 
 
 def test_page_of_an_added_kind_is_no_page() -> None:
-    """The library would not know what to make of it."""
+    """A listing cannot read a page of another kind."""
     client = modern_client(server={"tools": {}}, config=CONFIG)
     client.send_paginated("tools/list")
     sent(client)
@@ -331,19 +331,19 @@ def test_page_of_an_added_kind_is_no_page() -> None:
     ],
 )
 def test_contradictions_are_told_at_once(make: Any, said: str) -> None:
-    """They are mistakes of the framework, whose author sees them on the first run."""
+    """A mistake in an extension must raise when the extension is made."""
     with pytest.raises(ValueError, match=said):
         make()
 
 
 def test_names_are_not_letters() -> None:
-    """`gate="tools"` would be a path of five steps."""
+    """`gate="tools"` would be read as a path of five steps."""
     with pytest.raises(ValueError, match="gate must be a list or a tuple of strings"):
         ExtensionMethod(name="x", kind="request", sender=Side.CLIENT, gate="tools")
 
 
 def test_several_extensions_stand_side_by_side() -> None:
-    """Each knows nothing of the others."""
+    """Extensions must not affect each other."""
     other = Extension(
         methods=[ExtensionMethod(name="x/y", kind="request", sender=Side.CLIENT)],
         result_types=["later"],
@@ -361,7 +361,7 @@ def test_several_extensions_stand_side_by_side() -> None:
 
 
 def test_connections_with_extensions_can_be_copied() -> None:
-    """Extensions are settings: copies of a connection share them."""
+    """Copies of a connection must share its extensions, which are settings."""
     client = modern_client(server=DECLARED, config=CONFIG)
     other = copy.deepcopy(client)
     other.send_request("example/find", PARAMS)
@@ -378,7 +378,7 @@ GOOD_NAMES = ["com.example/search", "a/", "a-b.c1/x_y.z-1"]
 
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_name_of_an_extension_needs_a_prefix(name: str) -> None:
-    """Ours is refused before anything is sent, that of the other side reported (EXT-001)."""
+    """Our own invalid name must raise, and one of the peer be reported (EXT-001)."""
     capabilities: Any = {"extensions": {name: {}}}
     for make in (new_client, new_server):
         with pytest.raises(LocalProtocolError, match="EXT-001"):
@@ -398,13 +398,13 @@ def test_name_of_an_extension_needs_a_prefix(name: str) -> None:
 
 @pytest.mark.parametrize("name", GOOD_NAMES)
 def test_good_names_of_extensions(name: str) -> None:
-    """Labels with dots between them, a slash, and a name that may be empty."""
+    """A name has labels with dots, a slash, and a last part that may be empty."""
     both = pair("2026-07-28", {"extensions": {name: {}}}, Config())
     assert both.client.peer.capabilities["extensions"] == {name: {}}
 
 
 def test_name_that_a_client_says_wrong_is_reported_once() -> None:
-    """Requests with an equal envelope are not judged again."""
+    """Requests with an equal envelope must not be judged again."""
     server = modern_server()
     meta = envelope({"extensions": {"search": {}}})
     for id, rules in ((1, ["EXT-001"]), (2, [])):

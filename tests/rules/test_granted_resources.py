@@ -1,6 +1,6 @@
-"""Which resource updates a subscription may bring, for a client and for an observer.
+"""The resource updates that a subscription may bring, for a client and for an observer.
 
-Only the server knows what is part of a resource: any URI that continues a granted one may be.
+Only the server knows the parts of a resource, so any URI that begins with a granted one is allowed.
 Rules: SUBS-003.
 """
 
@@ -20,7 +20,7 @@ UPDATED: Final = "resources/updated"
 
 
 class Counted(str):
-    """A string that counts with how many others it is compared."""
+    """A string that counts its comparisons with others."""
 
     __slots__ = ()
     n_compared = 0
@@ -41,7 +41,7 @@ class Counted(str):
 
 
 class CountedCodec(StandardCodec):
-    """The standard codec; what looks like one of our URIs is counted."""
+    """The standard codec, which counts comparisons of the URIs of these tests."""
 
     def decode(self, data: bytes | bytearray | memoryview) -> JSONValue:
         def counted(value: JSONValue) -> JSONValue:
@@ -58,7 +58,7 @@ class CountedCodec(StandardCodec):
 def told_by_client(
     uris: Sequence[str], updates: Sequence[str], config: Config | None = None
 ) -> tuple[Callable[[], object], list[str]]:
-    """Updates for a client with these resources, and the rules that they broke."""
+    """The updates of a client with these resources, and the broken rules."""
     client = modern_client(config=config)
     call = client.listen({"resourceSubscriptions": list(uris)})
     assert call.open
@@ -75,7 +75,7 @@ def told_by_client(
 def told_by_observer(
     uris: Sequence[str], updates: Sequence[str], config: Config | None = None
 ) -> tuple[Callable[[], object], list[str]]:
-    """Updates that an observer sees for these resources, and the rules that they broke."""
+    """The updates that an observer sees for these resources, and the broken rules."""
     observer = Observer(config=config)
     filter: dict[str, Any] = {"resourceSubscriptions": list(uris)}
     observer.receive_data(C, wire(listen(2, filter)))
@@ -99,7 +99,7 @@ JUDGES: Final = [told_by_client, told_by_observer]
 def test_a_uri_is_granted_with_all_that_continues_it(
     told: Callable[..., Any], text: st.SearchStrategy[str]
 ) -> None:
-    """Of two granted URIs one may continue the other; the empty one stands for all."""
+    """One granted URI may be the start of another; the empty one grants all."""
 
     @given(uris=st.lists(text, min_size=1, max_size=6), uri=text)
     def judged(uris: list[str], uri: str) -> None:
@@ -114,7 +114,7 @@ def test_a_uri_is_granted_with_all_that_continues_it(
 def test_the_cost_of_an_update_does_not_grow_with_what_was_granted(
     told: Callable[..., Any],
 ) -> None:
-    """A client may watch thousands of resources, and each change of one must not look at all."""
+    """A client may watch thousands of resources, and an update must not search all of them."""
     config = Config(codec=CountedCodec(), max_subscriptions=10**6)
     counts: list[int] = []
     for n in (16, 4096):
@@ -131,7 +131,7 @@ def test_the_cost_of_an_update_does_not_grow_with_what_was_granted(
 
 @pytest.mark.parametrize("kind", ["tools", "prompts", "resources"])
 def test_a_uri_in_a_change_of_a_list_is_no_resource(kind: str) -> None:
-    """Members that a notification does not have are the server's own business."""
+    """A `uri` in a notification that has no such member must be ignored."""
     client = modern_client()
     filter: dict[str, Any] = {f"{kind}ListChanged": True, "resourceSubscriptions": ["file:///a"]}
     client.listen(filter)

@@ -42,7 +42,7 @@ def both(revision: str) -> ServerConnection:
 
 
 def test_an_invalid_result_is_noticed_in_the_era_of_its_request() -> None:
-    """With the request, its answer is judged; another request beside it changes nothing."""
+    """A result must be judged by the era of its request, whatever other requests are open."""
     server = both("2025-11-25")
     for message in (call(0, "tools/list"), modern(1, "tools/list")):
         server.send_result(requested(server, message), BROKEN)
@@ -57,7 +57,7 @@ def test_an_invalid_result_is_noticed_in_the_era_of_its_request() -> None:
 
 @every_legacy_revision
 def test_a_modern_result_is_judged_as_one_beside_a_handshake(revision: str) -> None:
-    """Questions are valid in the modern era alone."""
+    """Questions are valid in the modern era only."""
     server = both(revision)
     request = requested(server, modern(1, "tools/call", {"name": "t"}))
     server.require_input(request, {"r": {"method": "roots/list"}}, state="s")
@@ -66,14 +66,14 @@ def test_a_modern_result_is_judged_as_one_beside_a_handshake(revision: str) -> N
 
 
 def test_a_legacy_server_is_not_judged_by_an_envelope() -> None:
-    """To it, the members of an envelope are `_meta` like any other."""
+    """For a legacy server, the members of an envelope are plain `_meta`."""
     server = ready_server("2025-11-25")
     server.send_result(requested(server, modern(1, "tools/list")), LISTED)
     assert sent(server) == [result(1, LISTED)]
 
 
 def test_notifications_are_judged_in_the_era_of_what_they_belong_to() -> None:
-    """2024-11-05 knows no acknowledgement, and the modern era no server that cancels calls."""
+    """2024-11-05 has no acknowledgement, and the modern era no server that cancels calls."""
     server = both("2024-11-05")
     receive(
         server, modern(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
@@ -97,7 +97,7 @@ def test_notifications_are_judged_in_the_era_of_what_they_belong_to() -> None:
 
 
 def test_an_invalid_notification_is_noticed_beside_modern_requests() -> None:
-    """It belongs to none of them, so that what was agreed in the handshake decides."""
+    """It belongs to no modern request, so the handshake decides."""
     server = modern_server(capabilities={"tasks": {}, "tools": {}}, revisions=BOTH)
     receive(server, initialize("hello", "2025-11-25"), INITIALIZED)
     requested(server, modern(1, "tools/list"))
@@ -112,7 +112,7 @@ def test_an_invalid_notification_is_noticed_beside_modern_requests() -> None:
 
 
 def test_an_error_is_judged_by_the_version_that_was_asked_for() -> None:
-    """-32022 has prescribed data, whatever was agreed by others."""
+    """-32022 has prescribed data in the modern era, whatever a handshake has agreed on."""
     server = both("2025-11-25")
     receive(server, modern(1, "tools/list", meta=envelope(version="2099-01-01")))
     (answer,) = sent(server)
@@ -125,7 +125,7 @@ def test_an_error_is_judged_by_the_version_that_was_asked_for() -> None:
 
 
 def test_requests_of_a_server_are_judged_at_the_agreed_revision() -> None:
-    """A modern server has none, and a server of both asks only after a handshake."""
+    """A modern server sends none, and a server of both eras only after a handshake."""
     server = both("2024-11-05")
     server.send_request("roots/list")
     assert [message["method"] for message in sent(server)] == ["roots/list"]
@@ -138,7 +138,7 @@ def test_requests_of_a_server_are_judged_at_the_agreed_revision() -> None:
 
 
 def test_what_answers_nothing_is_noticed() -> None:
-    """An answer to a request that was cancelled or never came is a fault of the library's."""
+    """A response to a cancelled or unknown request is a fault of the library."""
     transcript = Transcript("2026-07-28")
     transcript.record("client", note("notifications/cancelled", {"requestId": 1}))
     transcript.record("server", result(1, {"resultType": "complete"}))

@@ -1,8 +1,8 @@
-"""The members of params and results: their JSON types, and null where one is optional.
+"""The members of params and results: their JSON types, and null for an optional one.
 
-`check="shape"` looks at every member whose type the registry knows. An optional member that is null
-counts as absent: it is reported where it comes from the peer, and left out where our own caller
-gives it, since objects that were dumped from models have it.
+`check="shape"` checks every member whose type the registry knows. An optional member that is null
+counts as absent: it is reported if the peer sends it, and left out if our own caller gives it,
+since objects that are dumped from models have it.
 """
 
 from collections import OrderedDict
@@ -152,7 +152,7 @@ def client_of(revision: str, config: Config | None = None) -> Any:
 def test_params_of_the_wrong_type_are_refused_by_the_core(
     revision: str, method: str, member: str, value: object, rule: str
 ) -> None:
-    """The handler would trip over them, and the client would get -32603 and no word of why."""
+    """The handler would fail, and the client get -32603 without the reason."""
     server = server_of(revision)
     params = {**PARAMS.get(method, {}), member: value}
     events = receive(server, request(revision, 7, method, params))
@@ -171,7 +171,7 @@ def test_params_of_the_wrong_type_are_refused_by_the_core(
 def test_params_of_the_wrong_type_are_not_sent(
     revision: str, method: str, member: str, value: object, rule: str
 ) -> None:
-    """The mistake is our caller's, who learns of it at the call and not from the peer."""
+    """The mistake of the caller must raise in the verb, and not come back from the peer."""
     client = client_of(revision)
     with pytest.raises(LocalProtocolError) as raised:
         client.send_request(method, {**PARAMS.get(method, {}), member: value})
@@ -183,7 +183,7 @@ def test_params_of_the_wrong_type_are_not_sent(
 def test_the_observer_accuses_the_client_of_params_of_the_wrong_type(
     revision: str, method: str, member: str, value: object, rule: str
 ) -> None:
-    """What passes by is judged as at either end."""
+    """An observer must judge a message as its receiver does."""
     params = {**PARAMS.get(method, {}), member: value}
     before = [] if revision == MODERN else opening(revision)
     expected = "MRTR-020" if rule == "MRTR-027" else "OWN-014"
@@ -198,7 +198,7 @@ def test_the_observer_accuses_the_client_of_params_of_the_wrong_type(
 def test_without_checks_params_arrive_as_they_came(
     revision: str, method: str, member: str, value: object
 ) -> None:
-    """`check="none"` is for those who look themselves."""
+    """`check="none"` is for applications that check params themselves."""
     server = server_of(revision, Config(check="none"))
     params = {**PARAMS.get(method, {}), member: value}
     handle = requested(server, request(revision, 7, method, params))
@@ -206,7 +206,7 @@ def test_without_checks_params_arrive_as_they_came(
 
 
 def test_without_checks_a_cursor_is_a_string_all_the_same() -> None:
-    """A listing works on its cursors: no other value can be passed back."""
+    """A listing has to send cursors back, which must be strings."""
     client = client_of(LEGACY_REVISIONS[-1], Config(check="none"))
     with pytest.raises(LocalProtocolError, match="a cursor is a string, not 5"):
         client.send_paginated("tools/list", {"cursor": 5})
@@ -217,7 +217,7 @@ def test_without_checks_a_cursor_is_a_string_all_the_same() -> None:
 def test_a_result_of_the_wrong_type_ends_the_request_as_invalid(
     revision: str, method: str, member: str, value: object
 ) -> None:
-    """The caller would trip over it, far from the server that has sent it."""
+    """The caller would fail later, far from the cause."""
     client = client_of(revision)
     handle = client.send_request(method, PARAMS.get(method))
     (message,) = sent(client)
@@ -236,7 +236,7 @@ def test_a_result_of_the_wrong_type_ends_the_request_as_invalid(
 def test_a_result_of_the_wrong_type_is_not_sent(
     revision: str, method: str, member: str, value: object
 ) -> None:
-    """The request stays open, and can be answered with a good one."""
+    """The request must stay open for a valid result."""
     config = Config(manual={"ping"})
     server = server_of(revision, config)
     handle = requested(server, request(revision, 7, method, PARAMS.get(method, {})))
@@ -251,7 +251,7 @@ def test_a_result_of_the_wrong_type_is_not_sent(
 def test_the_observer_accuses_the_server_of_a_result_of_the_wrong_type(
     revision: str, method: str, member: str, value: object
 ) -> None:
-    """What passes by is judged as at either end."""
+    """An observer must judge a message as its receiver does."""
     answer = result(7, {**RESULTS[method], member: value})
     before = opening(revision)
     if revision == MODERN:
@@ -265,7 +265,7 @@ def test_the_observer_accuses_the_server_of_a_result_of_the_wrong_type(
 def test_what_a_server_asks_is_judged_in_the_same_way(
     revision: str, method: str, member: str, value: object
 ) -> None:
-    """A rule applies to a message whoever sends it."""
+    """Requests of a server must be judged like those of a client."""
     params = {**QUESTIONS[method], member: value}
     client = ready_client(revision)
     assert broken(receive(client, call(7, method, params))) == ["OWN-014"]
@@ -280,7 +280,7 @@ def test_what_a_server_asks_is_judged_in_the_same_way(
 def test_what_a_client_answers_is_judged_in_the_same_way(
     revision: str, method: str, member: str, value: object
 ) -> None:
-    """A rule applies to a message whoever sends it."""
+    """Results of a client must be judged like those of a server."""
     server = ready_server(revision)
     server.send_request(method, QUESTIONS[method])
     (message,) = sent(server)
@@ -290,7 +290,7 @@ def test_what_a_client_answers_is_judged_in_the_same_way(
 
 
 def test_a_bool_is_no_number_and_a_number_no_bool() -> None:
-    """To Python they are equal, and to the peer they are not."""
+    """In Python they are equal, and in JSON they are not."""
     server = ready_server(NEWEST)
     handle = asked(server, call(1, "tools/call", {"name": "t"}))
     with pytest.raises(LocalProtocolError, match="isError"):
@@ -299,7 +299,7 @@ def test_a_bool_is_no_number_and_a_number_no_bool() -> None:
 
 
 def test_a_subclass_of_a_json_type_is_of_that_type() -> None:
-    """Our own caller may hand over what its framework makes."""
+    """A caller may give objects of its framework."""
     client = ready_client(NEWEST)
     client.send_request("tools/call", {"name": "t", "arguments": OrderedDict(a=1)})
     (message,) = sent(client)
@@ -307,7 +307,7 @@ def test_a_subclass_of_a_json_type_is_of_that_type() -> None:
 
 
 def test_answers_to_a_question_of_an_unknown_method_are_not_judged() -> None:
-    """Nothing is known of their members; the question itself was the server's fault."""
+    """The members of the answer are unknown, and the question was the server's fault."""
     asking = modern(1, "tools/call", {"name": "t"})
     again = modern(2, "tools/call", {"name": "t", "inputResponses": {"q": {"x": None}}})
     answer = input_required(1, {"q": {"method": "x/unknown"}})
@@ -315,7 +315,7 @@ def test_answers_to_a_question_of_an_unknown_method_are_not_judged() -> None:
 
 
 def test_members_of_other_revisions_are_nobody_elses_business() -> None:
-    """An older revision knows no tasks and no structured content: anything may stand there."""
+    """An older revision knows neither tasks nor structured content, so they may have any value."""
     server = ready_server("2025-03-26")
     handle = asked(server, call(1, "tools/call", {"name": "t", "task": None, "x": None}))
     assert handle.params == {"name": "t", "task": None, "x": None}
@@ -324,7 +324,7 @@ def test_members_of_other_revisions_are_nobody_elses_business() -> None:
 
 
 def test_structured_content_may_be_null_where_it_may_be_anything() -> None:
-    """In 2026-07-28 null is a value like any other there."""
+    """In 2026-07-28 null is a valid value of it."""
     server = modern_server()
     handle = requested(server, modern(1, "tools/call", {"name": "t"}))
     assert server.send_result(handle, {"content": [], "structuredContent": None})
@@ -333,7 +333,7 @@ def test_structured_content_may_be_null_where_it_may_be_anything() -> None:
 
 
 def test_a_task_in_the_place_of_a_result_is_judged_as_a_task() -> None:
-    """`statusMessage` and the like are members of the task, not of the result."""
+    """Members such as `statusMessage` belong to the task, and not to the result."""
     client = ready_client(NEWEST, server=TASKS)
     base = {"taskId": "t", "status": "working", "createdAt": "", "lastUpdatedAt": "", "ttl": None}
     for member, is_good in (("soon", True), (5, False)):
@@ -346,8 +346,15 @@ def test_a_task_in_the_place_of_a_result_is_judged_as_a_task() -> None:
 
 
 def test_null_in_a_task_counts_as_absent_wherever_it_comes_from() -> None:
-    """It is a member of the task, which stands inside of the result."""
-    base = {"taskId": "t", "status": "working", "createdAt": "", "lastUpdatedAt": "", "ttl": None}
+    """A null member of the task inside the result must be treated like others."""
+    time = "2026-01-01T00:00:00Z"
+    base = {
+        "taskId": "t",
+        "status": "working",
+        "createdAt": time,
+        "lastUpdatedAt": time,
+        "ttl": None,
+    }
     odd = {"task": {**base, "statusMessage": None, "pollInterval": None}, "_meta": None}
     for check in ("shape", "none"):
         config = Config(check=check)
@@ -374,7 +381,8 @@ def test_null_in_a_task_counts_as_absent_wherever_it_comes_from() -> None:
 @pytest.mark.parametrize("revision", ALL[1:])
 @pytest.mark.parametrize(("member", "value"), [("total", "3"), ("message", 5), ("_meta", [])])
 def test_progress_keeps_what_is_good_of_it(revision: str, member: str, value: object) -> None:
-    """A notification cannot be refused: what is wrong beside the point is left out and reported."""
+    """A notification cannot be refused, so a wrong optional member must be left out and
+    reported."""
     client = client_of(revision)
     handle = client.send_request("tools/call", {"name": "t"}, progress=True)
     sent(client)
@@ -389,7 +397,7 @@ def test_progress_keeps_what_is_good_of_it(revision: str, member: str, value: ob
 
 @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
 def test_a_cancellation_counts_whatever_its_reason_is(revision: str) -> None:
-    """The request is not wanted any more, which is what matters."""
+    """A wrong reason must not keep the request running."""
     server = ready_server(revision)
     for id, reason, rule in ((1, 5, "OWN-014"), (2, None, "OWN-015")):
         handle = asked(server, call(id, "tools/call", {"name": "t"}))
@@ -406,7 +414,7 @@ def test_a_cancellation_counts_whatever_its_reason_is(revision: str) -> None:
 @pytest.mark.parametrize("revision", ALL)
 @pytest.mark.parametrize(("value", "rule"), [(5, "OWN-014"), (None, "OWN-015")])
 def test_a_log_message_loses_a_logger_that_is_none(revision: str, value: object, rule: str) -> None:
-    """The message itself is what people read."""
+    """A wrong `logger` must not lose the log message."""
     client = client_of(revision)
     params = {"level": "info", "data": None, "logger": value}
     events = receive(client, note("notifications/message", params))
@@ -418,7 +426,7 @@ def test_a_log_message_loses_a_logger_that_is_none(revision: str, value: object,
 
 @pytest.mark.parametrize("revision", ALL)
 def test_without_checks_a_notification_arrives_as_it_came(revision: str) -> None:
-    """`check="none"` is for those who look themselves; what the core reads has its types still."""
+    """With `check="none"` only the members that the core reads must have their types."""
     client = client_of(revision, Config(check="none"))
     params = {"level": "info", "data": None, "logger": 5}
     (event,) = receive(client, note("notifications/message", params))
@@ -480,7 +488,7 @@ NULL_RESULTS: Final = [
 def test_null_in_params_counts_as_absent_and_is_reported(
     revision: str, method: str, member: str, check: Any
 ) -> None:
-    """Clients that dump models write null for all that is not set."""
+    """Clients that dump models write null for each missing member."""
     server = server_of(revision, Config(check=check, unknown_methods="deliver"))
     params = PARAMS.get(method, {})
     events = receive(server, request(revision, 1, method, {**params, member: None}))
@@ -497,7 +505,7 @@ def test_null_in_params_counts_as_absent_and_is_reported(
 
 @pytest.mark.parametrize(("revision", "method", "member"), NULL_PARAMS)
 def test_the_observer_reports_null_in_params(revision: str, method: str, member: str) -> None:
-    """And judges the rest as if it were absent."""
+    """The rest must be judged as if the member were absent."""
     params = {**PARAMS.get(method, {}), member: None}
     before = [] if revision == MODERN else opening(revision)
     asking = request(revision, 1, method, params)
@@ -506,7 +514,7 @@ def test_the_observer_reports_null_in_params(revision: str, method: str, member:
 
 
 def test_the_observer_does_not_judge_null_before_a_revision_is_agreed() -> None:
-    """Which members there are is not known then, but those of `initialize` are."""
+    """Before an agreement only the members of `initialize` are known."""
     first = initialize("i", NEWEST)
     first["params"]["_meta"] = None
     events = observe((C, call(0, "ping", {"_meta": None})), (C, first))
@@ -518,7 +526,7 @@ def test_the_observer_does_not_judge_null_before_a_revision_is_agreed() -> None:
 def test_null_in_a_result_counts_as_absent_and_is_reported(
     revision: str, method: str, member: str, check: Any
 ) -> None:
-    """Servers that dump models write null for all that is not set."""
+    """Servers that dump models write null for each missing member."""
     client = client_of(revision, Config(check=check))
     handle = client.send_request(method, PARAMS.get(method))
     (message,) = sent(client)
@@ -535,7 +543,7 @@ def test_null_in_a_result_counts_as_absent_and_is_reported(
 
 @pytest.mark.parametrize(("revision", "method", "member"), NULL_RESULTS)
 def test_the_observer_reports_null_in_a_result(revision: str, method: str, member: str) -> None:
-    """And judges the rest as if it were absent."""
+    """The rest must be judged as if the member were absent."""
     if method == "x/unknown" and revision != MODERN:
         return  # what an unknown method answers is not judged
     answer = result(1, {**RESULTS.get(method, {}), member: None})
@@ -562,7 +570,7 @@ def test_a_null_cursor_ends_a_listing_of_2026_07_28() -> None:
 
 
 def test_null_in_an_envelope_counts_as_absent_and_is_reported_each_time() -> None:
-    """The second request with the same envelope is not read again, and is as odd."""
+    """A second request with an equal envelope must be reported too, although it is cached."""
     server = modern_server()
     for id in (1, 2):
         meta = {**envelope(), CLIENT: None, LEVEL: None}
@@ -580,7 +588,7 @@ def test_null_in_an_envelope_counts_as_absent_and_is_reported_each_time() -> Non
 
 
 def test_null_in_questions_counts_as_absent_and_is_reported() -> None:
-    """The application is given questions that it can answer."""
+    """The application must get questions without the null members."""
     client = modern_client()
     client.send_request("tools/call", {"name": "t"})
     (message,) = sent(client)
@@ -600,7 +608,7 @@ def test_null_in_questions_counts_as_absent_and_is_reported() -> None:
 
 
 def test_null_in_a_filter_counts_as_absent_and_is_reported() -> None:
-    """On both sides of a subscription, and for whoever watches it."""
+    """Client, server and observer must read such a filter alike."""
     server, client = modern_server(), modern_client()
     wish = {**TOOLS, "promptsListChanged": None, "resourceSubscriptions": None}
     assert broken(receive(server, listen(1, wish))) == ["OWN-015"] * 2
@@ -617,7 +625,7 @@ def test_null_in_a_filter_counts_as_absent_and_is_reported() -> None:
 
 
 def test_null_in_initialize_does_not_keep_a_client_out() -> None:
-    """Its `_meta` is dumped from a model, as that of any other request."""
+    """The `_meta` of `initialize` may be dumped from a model too."""
     server = new_server(revisions=LEGACY_REVISIONS)
     message = initialize(1, NEWEST)
     message["params"]["_meta"] = None
@@ -631,7 +639,7 @@ def test_null_in_initialize_does_not_keep_a_client_out() -> None:
 
 @pytest.mark.parametrize(("revision", "method", "member"), NULL_PARAMS)
 def test_null_in_params_is_left_out(revision: str, method: str, member: str) -> None:
-    """With `_meta` twice the peer reads either, and with a null task it makes one."""
+    """With a null task the peer would create one, and of two `_meta` it may read either."""
     for more in ({}, {"meta": {"a/b": 1}}, {"progress": True}):
         client = client_of(revision)
         params = {**PARAMS.get(method, {}), member: None}
@@ -646,7 +654,7 @@ def test_null_in_params_is_left_out(revision: str, method: str, member: str) -> 
 
 @pytest.mark.parametrize("revision", ALL)
 def test_null_in_the_params_of_a_listing_is_left_out(revision: str) -> None:
-    """A page is asked for as any other request."""
+    """The request of a page must be like any other."""
     client = client_of(revision)
     client.send_paginated("tools/list", {"cursor": None, "_meta": None}, meta={"a/b": 1})
     data = client.data_to_send()
@@ -659,7 +667,7 @@ def test_null_in_the_params_of_a_listing_is_left_out(revision: str) -> None:
 def test_null_in_a_result_is_left_out(
     revision: str, method: str, member: str, is_meta: bool
 ) -> None:
-    """A null cursor is none, and the official schema refuses it."""
+    """A null cursor is invalid by the official schema."""
     server = server_of(revision, Config(unknown_methods="deliver"))
     handle = requested(server, request(revision, 1, method, PARAMS.get(method, {})))
     given = {**RESULTS.get(method, {}), member: None}
@@ -672,7 +680,7 @@ def test_null_in_a_result_is_left_out(
 
 
 def test_null_caching_hints_are_those_of_the_settings() -> None:
-    """A result that does not say how long it may be kept is one of the default."""
+    """A null hint must be replaced by the default of the settings."""
     server = modern_server()
     handle = requested(server, modern(1, "tools/list"))
     assert server.send_result(handle, {"tools": [], "ttlMs": None, "cacheScope": None})
@@ -681,7 +689,7 @@ def test_null_caching_hints_are_those_of_the_settings() -> None:
 
 
 def test_null_in_notifications_is_left_out() -> None:
-    """As in requests."""
+    """Null members must be left out as in requests."""
     client = ready_client(NEWEST)
     client.send_notification("notifications/roots/list_changed", {"_meta": None})
     client.send_notification("x/unknown", {"_meta": None, "x": None}, meta={"a/b": 1})
@@ -692,7 +700,7 @@ def test_null_in_notifications_is_left_out() -> None:
 
 
 class _Array:
-    """Compares member by member, as arrays do, and so has no truth."""
+    """An array that compares member by member, and raises when its truth is tested."""
 
     def __eq__(self, other: object) -> bool:
         raise ValueError("the truth of an array is ambiguous")
@@ -700,7 +708,7 @@ class _Array:
 
 @pytest.mark.parametrize("check", ["shape", "none"])
 def test_a_value_that_cannot_be_compared_is_refused_like_others(check: Any) -> None:
-    """It has no JSON form; whether it equals null is not asked."""
+    """Such a value has no JSON form, and must not be compared with null."""
     array: Any = _Array()
     config = Config(check=check, unknown_methods="deliver")
     client, server = ready_client(NEWEST, config=config), ready_server(NEWEST, config=config)
@@ -723,7 +731,7 @@ def test_a_value_that_cannot_be_compared_is_refused_like_others(check: Any) -> N
 
 
 def test_null_in_questions_and_answers_is_left_out() -> None:
-    """In both eras: as members of a result, and as requests of the server."""
+    """In both eras: in questions of results, and in requests of the server."""
     question = {**SAMPLE, "params": {**SAMPLE["params"], "tools": None, "_meta": None}}
     questions = {"s": question, "r": {"method": "roots/list", "params": None}}
     server = modern_server()
@@ -745,7 +753,7 @@ def test_null_in_questions_and_answers_is_left_out() -> None:
 
 
 def test_answers_of_the_wrong_type_are_not_sent() -> None:
-    """The server would refuse the whole request for them."""
+    """The server would refuse the whole request."""
     client = modern_client()
     pending = in_question(client, {"f": FORM})
     with pytest.raises(LocalProtocolError, match="content"):
@@ -754,7 +762,7 @@ def test_answers_of_the_wrong_type_are_not_sent() -> None:
 
 
 def test_null_in_a_filter_is_left_out() -> None:
-    """The caller asks for what it names."""
+    """A null member of a filter means that the caller did not ask for it."""
     client = modern_client()
     client.listen({**TOOLS, "resourceSubscriptions": None})
     (message,) = sent(client)

@@ -63,14 +63,14 @@ def gate(capability: str, side: Side) -> str:
 
 
 def test_table_and_registry_have_the_same_methods() -> None:
-    """A method that only one of them has is refused, or served, without a rule."""
+    """A method that only one of them has would be refused or served without a rule."""
     assert len(ROWS) == len(own_table("methods.csv"))
     assert set(REGISTRY) == set(ROWS)
 
 
 @pytest.mark.parametrize("key", ROWS, ids=name)
 def test_gates_are_those_of_the_table(key: Key) -> None:
-    """A wrong gate refuses what was negotiated, or sends what was not."""
+    """A wrong gate would refuse an agreed capability, or send without one."""
     row, method, sender = ROWS[key], REGISTRY[key], key[3]
     if "|" in row["capability_receiver"]:  # each member of the filter has a gate of its own
         assert method.gate == ""
@@ -81,7 +81,7 @@ def test_gates_are_those_of_the_table(key: Key) -> None:
 
 @pytest.mark.parametrize("key", ROWS, ids=name)
 def test_required_params_are_those_of_the_table(key: Key) -> None:
-    """Too many refuse valid requests; too few let invalid ones out."""
+    """Too many required params refuse valid requests; too few let invalid ones out."""
     alternatives = [
         frozenset(part.split()) - {"_meta"} for part in ROWS[key]["params_required"].split("|")
     ]
@@ -95,7 +95,7 @@ def test_required_params_are_those_of_the_table(key: Key) -> None:
 
 @pytest.mark.parametrize("key", ROWS, ids=name)
 def test_required_members_of_results_are_those_of_the_table(key: Key) -> None:
-    """Too many turn good answers into failures; too few hand out broken ones."""
+    """Too many required members make good results failures; too few deliver broken ones."""
     required = {member for member, _ in REGISTRY[key].result}
     assert required == set(ROWS[key]["result_required"].split()) - BY_THE_LIBRARY
     assert REGISTRY[key].cacheable == ("ttlMs" in ROWS[key]["result_required"])
@@ -116,7 +116,7 @@ def test_flags_are_those_of_the_table(key: Key) -> None:
 
 @pytest.mark.parametrize("key", ROWS, ids=name)
 def test_what_the_notes_of_the_table_say_is_in_the_registry(key: Key) -> None:
-    """The notes hold what columns cannot: tasks, and capabilities that a param asks for."""
+    """The notes have facts without a column: tasks, and capabilities that a param needs."""
     notes, method = ROWS[key]["notes"], REGISTRY[key]
     as_task = "task (CreateTaskResult) instead" in notes
     expected = f"tasks.requests.{method.name.replace('/', '.')}" if as_task else None
@@ -191,8 +191,8 @@ def test_optional_members_are_those_of_the_official_schema(key: Key) -> None:
 
 @beside_shared_data
 def test_the_table_agrees_with_the_shared_specification_data() -> None:
-    """Both began as one file; the newest corrections must not get lost on one side.
+    """Both began as one file, and corrections must reach both.
 
-    On a checkout without that data beside it there is nothing to compare, and this does nothing.
+    On a checkout without that data beside it, this compares nothing.
     """
     assert {key_of(row): row for row in shared_table("methods.csv")} == ROWS

@@ -57,7 +57,7 @@ def answer_all(server: ServerConnection) -> None:
 
 
 def server_in(state: State) -> ServerConnection:
-    """A server that was handling a request when it came to this state."""
+    """A server in this state, which it entered while it was handling a request."""
     server = ready_server(REVISION)
     receive(server, call(1, "tools/list"), now=0)
     REACH[state](server)
@@ -69,7 +69,7 @@ def server_in(state: State) -> ServerConnection:
 @pytest.mark.parametrize("state", State)
 @pytest.mark.parametrize("trigger", TRIGGERS)
 def test_every_state_and_trigger(state: State, trigger: str) -> None:
-    """Allowed pairs move, and end with one last event; the rest leave everything alone."""
+    """An allowed pair must move the state, and every other one change nothing."""
     server = server_in(state)
     TRIGGERS[trigger](server)
     after, cause = MOVES.get((state, trigger), (state, None))
@@ -94,7 +94,7 @@ TELLING: Verbs = {"send_notification": lambda server: server.send_notification("
 @pytest.mark.parametrize("state", [State.DRAINING, State.SEND_CLOSED, State.CLOSED])
 @pytest.mark.parametrize("verb", [*ASKING, *TELLING])
 def test_what_cannot_be_sent_raises_and_names_the_state(state: State, verb: str) -> None:
-    """Nobody would answer; while draining the peer still reads, so it may be told things."""
+    """Requests would get no response; while draining the peer still reads notifications."""
     server = server_in(state)
     before = canonical(server)
     if verb in TELLING and state is State.DRAINING:
@@ -109,7 +109,7 @@ def test_what_cannot_be_sent_raises_and_names_the_state(state: State, verb: str)
 
 @pytest.mark.parametrize("state", [State.DRAINING, State.CLOSED])
 def test_input_after_its_end_means_nothing(state: State) -> None:
-    """Whatever a careless adapter still hands over."""
+    """Input that an adapter gives after the end must be ignored."""
     server = server_in(state)
     for data in (b"{}\n", b"noise\n", b'{"jsonrpc":"2.0","id":5,"method":"ping"}\n'):
         server.receive_data(data)
@@ -123,7 +123,7 @@ def test_input_after_its_end_means_nothing(state: State) -> None:
 
 
 def test_while_draining_what_was_read_is_finished() -> None:
-    """`cat file | server` prints every answer; requests of ours are lost at once."""
+    """`cat file | server` must print every response, and our own requests end at once."""
     server = ready_server(REVISION)
     receive(server, call(1, "tools/list"), call(2, "tools/list"), now=0)
     one, two = server.open_requests
@@ -147,7 +147,7 @@ def test_while_draining_what_was_read_is_finished() -> None:
 
 
 def test_without_requests_or_clock_there_is_nothing_to_drain() -> None:
-    """The end is the end."""
+    """Without open requests or a clock the connection must end at once."""
     idle = ready_server(REVISION)
     idle.receive_eof(drain=5, now=0)
     assert idle.state is State.CLOSED
@@ -159,7 +159,7 @@ def test_without_requests_or_clock_there_is_nothing_to_drain() -> None:
 
 
 def test_what_is_not_finished_in_time_is_cancelled() -> None:
-    """A server must exit when its client is gone."""
+    """A server must exit after its client has gone."""
     server = server_in(State.DRAINING)
     (request,) = server.open_requests
     server.handle_timeout(4.9)
@@ -187,7 +187,7 @@ def test_a_last_line_without_newline_is_served_while_draining() -> None:
 
 
 def test_after_sending_failed_only_what_was_handed_over_may_be_answered() -> None:
-    """The rest never left."""
+    """Requests that were never written must end as lost."""
     pair = Pair()
     out = pair.client.send_request("tools/list")
     assert pair.client.data_to_send()
@@ -205,7 +205,7 @@ def test_after_sending_failed_only_what_was_handed_over_may_be_answered() -> Non
 
 
 def test_a_request_without_an_answer_ends_with_its_time_and_without_a_word() -> None:
-    """A cancellation could not be sent."""
+    """The cancellation cannot be sent any more."""
     pair = Pair()
     ours = pair.client.send_request("tools/list", timeout=1)
     pair.client.data_to_send()
@@ -217,7 +217,7 @@ def test_a_request_without_an_answer_ends_with_its_time_and_without_a_word() -> 
 
 
 def test_cancelling_after_sending_failed_ends_the_request() -> None:
-    """The caller does not want to wait any more."""
+    """The request must end although the cancellation cannot be sent."""
     pair = Pair()
     ours = pair.client.send_request("tools/list")
     pair.client.data_to_send()
@@ -232,7 +232,7 @@ def test_cancelling_after_sending_failed_ends_the_request() -> None:
 
 
 def test_a_connection_and_its_handles_can_be_copied() -> None:
-    """All state is plain data: explorers and proxies fork a conversation."""
+    """All state is plain data, so explorers and proxies can copy a conversation."""
     pair = Pair()
     ours = pair.client.send_request("tools/call", {"name": "echo"}, progress=True, timeout=5)
     twin, handle = copy.deepcopy((pair.client, ours))

@@ -12,7 +12,7 @@ ECHO: dict[str, Any] = {"name": "echo"}
 
 
 def test_a_token_in_use_is_refused_to_the_second_request() -> None:
-    """Progress for one would be taken for the other's; the request itself is served."""
+    """Progress would be taken for that of the other request; the request itself must be served."""
     server = ready_server(REVISION)
     first = asked(server, call(1, "tools/call", {**ECHO, "_meta": {"progressToken": "t"}}))
     broken, received = receive(
@@ -42,7 +42,7 @@ def token_sent(progress: bool = True, **arguments: Any) -> Any:
 
 
 def test_a_token_is_chosen_or_given() -> None:
-    """In `meta` or in the params; 0 and "" are tokens."""
+    """A token may be given in `meta` or in the params, also as 0 or ""."""
     assert token_sent() == 2
     assert token_sent(meta={"a": 1}) == 2
     assert token_sent(id="mine") == "mine"
@@ -51,7 +51,7 @@ def test_a_token_is_chosen_or_given() -> None:
 
 
 def test_a_token_given_in_the_params_is_used() -> None:
-    """A caller that writes `_meta` by hand gets the progress, too."""
+    """A caller that writes `_meta` by hand must get the progress too."""
     client = ready_client(REVISION)
     ours = client.send_request("tools/call", {"name": "echo", "_meta": {"progressToken": "x"}})
     params = {"progressToken": "x", "progress": 1}
@@ -63,14 +63,14 @@ def test_a_token_given_in_the_params_is_used() -> None:
 
 @pytest.mark.parametrize("token", [True, None, 1.5, [1], {}])
 def test_what_is_no_token_is_refused(token: Any) -> None:
-    """`True` would be mistaken for 1."""
+    """`True` would be taken for 1."""
     with pytest.raises(LocalProtocolError) as caught:
         token_sent(meta={"progressToken": token})
     assert caught.value.rule == "PROG-001"
 
 
 def test_tokens_of_ours_are_unique_among_requests_in_flight() -> None:
-    """One given by hand twice raises; one chosen gives way."""
+    """A given token in use must raise, and a chosen one avoid it."""
     client = ready_client(REVISION)
     client.send_request("tools/call", ECHO, meta={"progressToken": 4})
     with pytest.raises(LocalProtocolError) as caught:

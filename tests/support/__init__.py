@@ -1,1 +1,1 @@
-"""What several test modules need and users do not."""
+"""Helpers that several test modules need, and that users of the library do not need."""

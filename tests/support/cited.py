@@ -1,7 +1,7 @@
 """Finds the tests that cite a case from a public report.
 
-What counts is a test function that pytest collects, and there its own docstring or decorator: an id
-in a comment, a helper or a test that never runs says nothing.
+A citation counts only in the docstring or the decorator of a test function that pytest collects. An
+id in a comment, in a helper or in a test that never runs does not count.
 """
 
 import ast
@@ -18,16 +18,16 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 _ID: Final = re.compile(r"\bc[0-9]{3}\b")
 _NEIGHBOUR: Final = re.compile(r"\bNeighbours? of cases? c[0-9]{3}(?:(?:, | and )c[0-9]{3})*")
-"""A test that stands beside that of a case, and is not it."""
+"""A citation by a test that is related to the test of a case, and does not count."""
 _NEVER_PASSES: Final = {"skip", "xfail"}
 
 
 def citations(root: Path, folder: str) -> dict[str, set[str]]:
-    """The collected tests under `folder` that cite a case, by its id.
+    """Return, for each case, the collected tests under `folder` that cite it.
 
     Args:
-        root: From where pytest is run, and what paths are relative to.
-        folder: Where the tests are.
+        root: The folder in which pytest is run; the paths in the result are relative to it.
+        folder: The folder with the tests.
     """
     cited: dict[str, set[str]] = defaultdict(set)
     paths = sorted((root / folder).rglob("test_*.py"))
@@ -45,19 +45,19 @@ def _collected(root: Path, paths: list[str]) -> dict[str, set[str]]:
     """The names of the test functions in these files, as pytest itself finds them."""
     options = ["--collect-only", "-q", "-o", "addopts=", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *options, *paths]
-    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # to load them takes seconds
+    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # loading plugins takes seconds
     run = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
     names: dict[str, set[str]] = defaultdict(set)
     for line in run.stdout.splitlines():
         path, _, name = line.partition("::")
-        if name and not name.endswith("[NOTSET]"):  # parametrized with nothing: it never runs
+        if name and not name.endswith("[NOTSET]"):  # it has no parameters, so it never runs
             names[path].add(name.partition("[")[0])
     return names
 
 
 def _functions(path: Path) -> Iterator[Function]:
-    """The functions of a module, of each name the one that counts: the last."""
+    """The functions of a module. Of several with one name, only the last one is a test."""
     functions: dict[str, Function] = {}
     for node in ast.parse(path.read_bytes()).body:
         if isinstance(node, Function):

@@ -1,4 +1,4 @@
-"""Reads the files in `tests/data`; a missing file makes tests fail, and never skips them."""
+"""Reads the files in `tests/data`. A missing file fails a test, and never skips it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def schema(revision: str) -> dict[str, Any]:
 
 
 def example_files() -> list[Path]:
-    """The official examples of 2026-07-28; the folder of each names its definition."""
+    """The official examples of 2026-07-28. The name of each folder is that of a definition."""
     files = sorted(EXAMPLES.glob("*/*.json"))
     assert len(files) == 129, f"{len(files)} examples are in {EXAMPLES}, not 129"
     return files

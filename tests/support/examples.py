@@ -1,4 +1,4 @@
-"""The official examples of 2026-07-28, and the client and server that they are tried on.
+"""The official examples of 2026-07-28, and the client and the server that they are sent through.
 
 The examples are in `tests/data/examples`.
 """
@@ -60,7 +60,7 @@ NEEDED: Final[dict[str, JSONObject]] = {
     "prompts/get": {"name": "p"},
     "resources/read": {"uri": MAIN},
 }
-"""The required params of a method, where an example is about its result only."""
+"""The params that a method requires, for examples of its result."""
 
 PARTS: Final = {
     "AudioContent",
@@ -85,13 +85,13 @@ PARTS: Final = {
     "UntitledMultiSelectEnumSchema",
     "UntitledSingleSelectEnumSchema",
 }
-"""Examples of what stands somewhere inside of a message, which no connection looks at."""
+"""The kinds of examples that are only parts of a message, which no connection judges."""
 
 seen: Final[set[str]] = set(PARTS)
 
 
 def of_kinds(*kinds: str, suffix: str = "") -> pytest.MarkDecorator:
-    """A mark: the test runs for each example of these kinds (kind, value)."""
+    """A mark that runs the test for each example of these kinds, as arguments `kind, value`."""
     folders = {kind + suffix: kind for kind in kinds}
     seen.update(folders)
     cases = [

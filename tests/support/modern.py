@@ -1,6 +1,6 @@
 """Messages of 2026-07-28, and connections that speak it.
 
-Beside `tests.support.wire`, whose helpers know no era.
+The helpers in `tests.support.wire` are for both eras.
 """
 
 from collections.abc import Iterable
@@ -9,6 +9,8 @@ from typing import Any, Final
 from sansmcp import (
     LEGACY_REVISIONS,
     MODERN_REVISIONS,
+    Cache,
+    CachePartition,
     ClientConnection,
     Config,
     IncomingRequest,
@@ -41,7 +43,7 @@ MODERN: Final = "2026-07-28"
 LEGACY: Final = LEGACY_REVISIONS[-1]
 """The newest revision with a handshake."""
 BOTH: Final = (*LEGACY_REVISIONS, *MODERN_REVISIONS)
-"""What a connection of both eras speaks."""
+"""The revisions of a connection that speaks both eras."""
 
 VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
@@ -55,13 +57,13 @@ EVERYTHING: Final[JSONObject] = {
     "sampling": {"tools": {}},
     "elicitation": {"form": {}, "url": {}},
 }
-"""Capabilities of a client that can be asked everything."""
+"""Capabilities of a client to which a server may send every question."""
 
 SERVED_BY: Final[JSONObject] = {SERVER: SERVER_INFO}
-"""The `_meta` of every result of a server from `new_server`."""
+"""The `_meta` of every result that a server from `new_server` sends."""
 
 CACHE: Final[JSONObject] = {"ttlMs": 0, "cacheScope": "private"}
-"""The caching hints of a server that was told nothing else."""
+"""The caching hints of a server whose application has set none."""
 
 FORM: Final[JSONObject] = {
     "method": "elicitation/create",
@@ -94,10 +96,10 @@ WHOLE_FILTER: Final[JSONObject] = {
 
 
 def envelope(capabilities: object = None, **changed: object) -> JSONObject:
-    """The `_meta` of a request: `capabilities` are `EVERYTHING` where not given.
+    """The `_meta` of a request, with the capabilities `EVERYTHING` by default.
 
-    `changed` names members that are to be otherwise: `version`, `info`, `level`, and any other as
-    it is; None takes a member out.
+    `changed` has the members with other values: `version`, `info`, `level`, and any other under its
+    full name. None leaves a member out.
     """
     meta: JSONObject = {
         VERSION: MODERN,
@@ -113,7 +115,7 @@ def envelope(capabilities: object = None, **changed: object) -> JSONObject:
 def modern(
     id: object, method: str, params: JSONObject | None = None, meta: JSONObject | None = None
 ) -> JSONObject:
-    """A request with its envelope, which is `envelope()` where `meta` is not given."""
+    """A request with its envelope, which is `envelope()` by default."""
     return call(id, method, {**(params or {}), "_meta": envelope() if meta is None else meta})
 
 
@@ -129,17 +131,17 @@ def acknowledged(id: object, honoured: JSONObject) -> JSONObject:
 
 
 def changed(tag: object, what: str = "tools/list_changed", **params: object) -> JSONObject:
-    """A change, told to the subscription of this id."""
+    """A notification of a change, for the subscription with this id."""
     return note(f"notifications/{what}", {**params, "_meta": {SUBSCRIPTION: tag}})
 
 
 def cancelled(id: object, **more: object) -> JSONObject:
-    """The cancellation of the request of this id."""
+    """The cancellation of the request with this id."""
     return note("notifications/cancelled", {"requestId": id, **more})
 
 
 def complete(id: object, value: JSONObject | None = None) -> JSONObject:
-    """The answer of a server from `new_server` that carries this result."""
+    """The response of a server from `new_server` with this result."""
     return result(id, {**(value or {}), "_meta": SERVED_BY, "resultType": "complete"})
 
 
@@ -163,7 +165,7 @@ def handshake(revision: str = LEGACY) -> JSONObject:
 
 
 def input_required(id: object, questions: object = None, state: object = None) -> JSONObject:
-    """The answer of a server that asks before it answers; None leaves a member out."""
+    """An input-required response; None leaves a member out."""
     members = {"inputRequests": questions, "requestState": state}
     given = {name: value for name, value in members.items() if value is not None}
     return result(id, {"resultType": "input_required", **given})
@@ -178,7 +180,7 @@ def modern_server(
     revisions: Iterable[str] = MODERN_REVISIONS,
     config: Config | None = None,
 ) -> ServerConnection:
-    """A server that has received nothing yet; of the modern era only, where nothing is said."""
+    """A server that has received nothing yet, of the modern era only by default."""
     return new_server(capabilities=capabilities, revisions=revisions, config=config)
 
 
@@ -188,9 +190,10 @@ def modern_client(
     server: JSONObject | None = None,
     revisions: Iterable[str] = MODERN_REVISIONS,
     config: Config | None = None,
+    cache: Cache | CachePartition | None = None,
 ) -> ClientConnection:
-    """A client that has found a modern server of these capabilities; its probe had the id 1."""
-    client = new_client(capabilities=capabilities, revisions=revisions, config=config)
+    """A client that has found a modern server with these capabilities. Its probe had the id 1."""
+    client = new_client(capabilities=capabilities, revisions=revisions, config=config, cache=cache)
     client.start()
     (probe,) = sent(client)
     assert probe["method"] == "server/discover"
@@ -199,7 +202,7 @@ def modern_client(
 
 
 def probing(revisions: Iterable[str] = BOTH, **options: Any) -> ClientConnection:
-    """A client whose probe is with the server; it had the id 1."""
+    """A client that has sent its probe, with the id 1, and has no response yet."""
     client = new_client(revisions=revisions)
     client.start(**options)
     (probe,) = sent(client)
@@ -208,7 +211,7 @@ def probing(revisions: Iterable[str] = BOTH, **options: Any) -> ClientConnection
 
 
 def fallen_back(**options: Any) -> ClientConnection:
-    """A client whose probe was refused, and whose `initialize`, of id 2, is with the server."""
+    """A client whose probe was refused, and which has sent `initialize` with the id 2."""
     client = probing(**options)
     assert receive(client, error(1, -32601)) == []
     (message,) = sent(client)
@@ -219,7 +222,7 @@ def fallen_back(**options: Any) -> ClientConnection:
 def subscribed(
     client: ClientConnection, notifications: JSONObject = TOOLS, **options: Any
 ) -> Subscription:
-    """A subscription that the server has acknowledged as it is."""
+    """A subscription that the server has acknowledged in full."""
     subscription = client.listen(notifications, **options)
     (message,) = sent(client)
     answer = receive(client, acknowledged(message["id"], notifications))
@@ -230,7 +233,7 @@ def subscribed(
 def in_question(
     client: ClientConnection, questions: JSONObject, state: str | None = None, **options: Any
 ) -> OutgoingRequest:
-    """A `tools/call` of this client about which the server has asked these questions."""
+    """A `tools/call` of this client, to which the server has sent these questions."""
     params = {"name": "t", "arguments": {"a": 1}}
     call = client.send_request("tools/call", params, **options)
     (message,) = sent(client)
@@ -240,7 +243,7 @@ def in_question(
 
 
 def requested(server: ServerConnection, message: JSONObject) -> IncomingRequest:
-    """The handle of a request that the application is to answer; other events may come before."""
+    """The handle of a request that the application is to answer. Earlier events are dropped."""
     (event,) = of(RequestReceived, receive(server, message))
     return event.request
 
@@ -248,9 +251,9 @@ def requested(server: ServerConnection, message: JSONObject) -> IncomingRequest:
 def questioned(
     server: ServerConnection, request: IncomingRequest, *names: str, timeout: float | None = None
 ) -> list[int]:
-    """Ask a client of an older revision for its roots, once under each of these names.
+    """Ask a client of a legacy revision for its roots, once under each of these names.
 
-    With a timeout the clock stands at 10. Returns the ids of the requests that went out.
+    With a timeout, the clock is at 10. Returns the ids of the requests that were sent.
     """
     now = None if timeout is None else 10.0
     assert server.require_input(request, dict.fromkeys(names, ROOTS), timeout=timeout, now=now)

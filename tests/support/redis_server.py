@@ -1,4 +1,4 @@
-"""A Redis of one's own: a process on a free port of loopback, which keeps nothing."""
+"""Starts a Redis server for a test, on a free port of the loopback address, that saves nothing."""
 
 import os
 import signal
@@ -14,13 +14,13 @@ SECONDS: Final = 20
 
 
 class RedisServer:
-    """The process, which may be killed, paused and started again at the same port."""
+    """A Redis process that a test can kill, pause, and start again on the same port."""
 
     def __init__(self, *options: str) -> None:
         self.port = 0
         self._options: Sequence[str] = options
         self._process: subprocess.Popen[bytes]
-        for _ in range(5):  # another program may take the port
+        for _ in range(5):  # another program may take the port in the meantime
             with socket.create_server(("127.0.0.1", 0)) as listener:
                 self.port = listener.getsockname()[1]
             with suppress(RuntimeError):
@@ -29,11 +29,11 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The URL of the server."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
-        """Start it at its port, and wait until it answers."""
+        """Start the server on its port, and wait until it answers."""
         command = [
             *("redis-server", "--port", str(self.port), "--bind", "127.0.0.1"),
             *("--save", "", "--appendonly", "no", "--daemonize", "no", *self._options),
@@ -47,32 +47,32 @@ class RedisServer:
         raise RuntimeError("redis-server has not started")
 
     def kill(self) -> None:
-        """Kill it, with all that it has."""
+        """Kill the process; its data is lost."""
         self._process.kill()
         self._process.communicate(timeout=SECONDS)
 
     def pause(self) -> None:
-        """Let it do nothing."""
+        """Stop the process until `go_on`."""
         os.kill(self._process.pid, signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Let it go on."""
+        """Let a paused process run again."""
         os.kill(self._process.pid, signal.SIGCONT)
 
     def client(self) -> Any:
-        """A client of redis-py."""
+        """A new client of redis-py for this server."""
         return redis.Redis(port=self.port, protocol=2)
 
     @property
     def keys(self) -> list[str]:
-        """All keys that are there."""
+        """All keys in the database."""
         with self.client() as client:
             return sorted(key.decode() for key in client.keys("*"))
 
 
 @contextmanager
 def running_redis(*options: str) -> Generator[RedisServer, None, None]:
-    """A Redis as long as the block runs."""
+    """Run a Redis server until the block is left."""
     server = RedisServer(*options)
     try:
         yield server

@@ -1,4 +1,4 @@
-"""Starts the programs in `docs/examples/stacks` as a reader would."""
+"""Starts the programs in `docs/examples/stacks` in the way that the pages tell readers."""
 
 import re
 import socket
@@ -12,24 +12,27 @@ from typing import IO
 ROOT = Path(__file__).parent.parent.parent
 STACKS = ROOT / "docs" / "examples" / "stacks"
 ACCESS_LOG = re.compile(r" /(mcp)?( HTTP/1\.1\"?)? ")
-"""What servers write of each request, or of those that are answered with an error."""
+"""A line that a server logs for each request, or for each that was answered with an error."""
 
 
 def program(name: str, *arguments: str | Path) -> list[str]:
-    """The command that runs one of the examples, with warnings that are errors."""
+    """The command that runs one of the examples, where warnings are errors."""
     return [sys.executable, "-W", "error", str(STACKS / f"{name}.py"), *map(str, arguments)]
 
 
 @contextmanager
 def serving(name: str, *arguments: str | Path) -> Generator[str]:
-    """An example that serves on the port that it is given, until it is stopped; gives its URL."""
+    """Run an example on a free port until the block is left, and give its URL."""
     with started(program(name, *arguments)) as (url, _):
         yield url
 
 
 @contextmanager
 def waiting(name: str) -> Generator[tuple[str, IO[bytes]]]:
-    """An example whose handler waits; gives its URL, and the output, which tells of its end."""
+    """Run an example whose handler waits, and give its URL and its output.
+
+    The output tells how the handler ended.
+    """
     command = [sys.executable, "-W", "error", "-m", "tests.support.programs.waiting_stack", name]
     with started(command) as served:
         yield served
@@ -37,7 +40,10 @@ def waiting(name: str) -> Generator[tuple[str, IO[bytes]]]:
 
 @contextmanager
 def started(command: list[str]) -> Generator[tuple[str, IO[bytes]]]:
-    """A server on the port that is its last argument; gives its URL and its standard output."""
+    """Run a server, and give its URL and its standard output.
+
+    The port, which is free, is the last argument of the command.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with subprocess.Popen(
@@ -52,7 +58,7 @@ def started(command: list[str]) -> Generator[tuple[str, IO[bytes]]]:
         try:
             while not _listens(port):
                 with suppress(subprocess.TimeoutExpired):
-                    process.wait(0.05)  # it has ended: what it has said is told below
+                    process.wait(0.05)  # it has ended; its error output is shown below
                     break
             yield f"http://127.0.0.1:{port}/mcp", process.stdout
         finally:

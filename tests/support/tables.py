@@ -1,4 +1,4 @@
-"""Reads the tables in the package, and the specification data that they were copied from."""
+"""Reads the tables of the package, and the specification data from which they were copied."""
 
 import csv
 from functools import cache
@@ -17,11 +17,11 @@ beside_shared_data: Final = pytest.mark.skipif(
     not (_SHARED / "requirements.csv").is_file(),
     reason=f"nothing to compare with is in {_SHARED}",
 )
-"""Marks the tests that compare our tables with those that they began as, and need nothing else."""
+"""Marks the tests that compare our tables with that data, and need nothing else."""
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file; a row with a column too many or too few is no row."""
+    """The rows of a CSV file. A row with too many or too few columns fails an assertion."""
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file, strict=True))
     for row in rows:
@@ -36,7 +36,7 @@ def own_table(name: str) -> list[dict[str, str]]:
 
 
 def shared_table(name: str) -> list[dict[str, str]]:
-    """The rows of the table of that name in the shared specification data."""
+    """The rows of the table with this name in the specification data."""
     return read_table(_SHARED / name)
 
 

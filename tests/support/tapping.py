@@ -1,4 +1,4 @@
-"""Runs `sansmcp tap` as a client does, and reads its recordings."""
+"""Runs `sansmcp tap` as a client does, and reads its captures."""
 
 import base64
 import json
@@ -11,38 +11,41 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.command_line import BIN, SECONDS, hear_signals
+from tests.support.command_line import BIN, SECONDS, hear_signals, sansmcp
+from tests.support.forks import run_forked
 
 Running = subprocess.Popen[bytes]
 Finished = subprocess.CompletedProcess[bytes]
 
 
 def python(code: str, *arguments: str) -> list[str]:
-    """The command of a server that is a few lines."""
+    """The command of a server that consists of a few lines of Python."""
     return [sys.executable, "-c", code, *arguments]
 
 
 def tapped(server: Sequence[str | Path], *options: str | Path) -> list[str | Path]:
-    """The command of a server with a tap in front."""
+    """The command of a server behind a tap."""
     return [BIN, "tap", *options, "--", *server]
 
 
 def run(
     server: Sequence[str | Path], *options: str | Path, stdin: bytes = b"", **more: Any
 ) -> Finished:
-    """Let a server have this input, and end."""
+    """Run a server behind a tap with this input, until it ends."""
+    if not more:
+        return run_forked("sansmcp_io", tapped(server, *options)[1:], stdin=stdin, seconds=SECONDS)
     return subprocess.run(
         tapped(server, *options), input=stdin, capture_output=True, timeout=SECONDS, **more
     )
 
 
 def start(server: Sequence[str | Path], *options: str | Path, **more: Any) -> Running:
-    """A server behind a tap, with unbuffered pipes."""
+    """Start a server behind a tap, with unbuffered pipes."""
     return start_command(tapped(server, *options), **more)
 
 
 def start_command(command: Sequence[str | Path], **more: Any) -> Running:
-    """A process with unbuffered pipes that hears signals as one in the foreground does."""
+    """Start a process with unbuffered pipes, which handles signals as a foreground process does."""
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     popen: Any = subprocess.Popen
     process: Running = popen(command, bufsize=0, **{"preexec_fn": hear_signals, **pipes, **more})
@@ -50,7 +53,7 @@ def start_command(command: Sequence[str | Path], **more: Any) -> Running:
 
 
 def say(process: Running, data: bytes) -> None:
-    """Write all of it."""
+    """Write all of these bytes to the standard input of a process."""
     assert process.stdin is not None
     rest = memoryview(data)
     while rest:
@@ -58,7 +61,7 @@ def say(process: Running, data: bytes) -> None:
 
 
 def hear(process: Running, count: int) -> bytes:
-    """Read so many bytes of its output; fewer if it ends."""
+    """Read this number of bytes from standard output; fewer if the process ends."""
     assert process.stdout is not None
     data = b""
     while len(data) < count and (more := os.read(process.stdout.fileno(), count - len(data))):
@@ -67,7 +70,7 @@ def hear(process: Running, count: int) -> bytes:
 
 
 def hear_error(process: Running, pattern: str) -> str:
-    """Read its standard error until this is in it."""
+    """Read standard error until it matches this pattern."""
     assert process.stderr is not None
     text = ""
     while re.search(pattern, text) is None:
@@ -78,7 +81,7 @@ def hear_error(process: Running, pattern: str) -> str:
 
 
 def fill(descriptor: int, most: int, seconds: float = 1.0) -> int:
-    """Write until nothing was taken for so long, and return how much was."""
+    """Write until the pipe has taken nothing for `seconds`, and return how many bytes it took."""
     os.set_blocking(descriptor, False)
     poller = select.poll()
     poller.register(descriptor, select.POLLOUT)
@@ -89,12 +92,12 @@ def fill(descriptor: int, most: int, seconds: float = 1.0) -> int:
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    """The lines of a capture, the header too, as any reader of JSON sees them."""
+    """The lines of a capture as JSON, with the first line, which is the header."""
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
 def bytes_of(path: Path, side: str) -> bytes:
-    """What a side has sent, put together again from a capture."""
+    """The bytes that a side sent, joined from the records of a capture."""
     found = b""
     for line in path.read_bytes().split(b"\n")[1:-1]:
         record = json.loads(line)
@@ -112,7 +115,7 @@ def bytes_of(path: Path, side: str) -> bytes:
 
 
 def summary(stderr: bytes) -> dict[tuple[str, str], int]:
-    """How often each side broke each rule, as a tap says in the end."""
+    """How often each side broke each rule, from the summary that a tap writes at its end."""
     lines = re.findall(
         r"^tap:   ([A-Z]+-\d+) [A-Z ]+ (client|server) #\d+(?: \((\d+) times\))?: ",
         stderr.decode("utf-8", "replace"),
@@ -122,10 +125,8 @@ def summary(stderr: bytes) -> dict[tuple[str, str], int]:
 
 
 def linted(path: Path) -> dict[tuple[str, str], int]:
-    """The same, as `sansmcp lint` finds it in a capture."""
-    done = subprocess.run(
-        [BIN, "lint", "--json", path], capture_output=True, encoding="utf-8", timeout=SECONDS
-    )
+    """How often each side broke each rule, as `sansmcp lint` finds in a capture."""
+    done = sansmcp("lint", "--json", path)
     assert done.returncode in (0, 1), done.stderr
     found: dict[tuple[str, str], int] = {}
     for line in done.stdout.splitlines():

@@ -1,4 +1,4 @@
-"""An observer that is fed with the messages of two sides, and its reports."""
+"""Feeds an observer with the messages of two sides, and returns what it reports."""
 
 from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
@@ -16,7 +16,7 @@ from tests.support.wire import INITIALIZED, SERVER_INFO, initialize, result, wir
 
 C, S = Side.CLIENT, Side.SERVER
 Step: TypeAlias = tuple[Side, Any]
-"""Who sends, and what: a message, or bytes as they are."""
+"""The sender, and a message or raw bytes."""
 
 NEWEST: Final = "2025-11-25"
 
@@ -26,7 +26,7 @@ def opening(
     client: JSONObject = CLIENT_CAPABILITIES,
     server: JSONObject = SERVER_CAPABILITIES,
 ) -> list[Step]:
-    """A whole handshake; the client's first request has the id "init"."""
+    """A complete handshake. The first request of the client has the id "init"."""
     return [
         (C, initialize("init", revision, client)),
         (S, result("init", agreement(revision, server))),
@@ -40,7 +40,7 @@ def agreement(revision: str = NEWEST, server: JSONObject = SERVER_CAPABILITIES) 
 
 
 def taken(observer: Observer) -> list[Observation]:
-    """All events that wait."""
+    """All events that wait in an observer."""
     events: list[Observation] = []
     while (event := observer.next_event()) is not None:
         events.append(event)
@@ -54,7 +54,7 @@ def observe(
     times: Iterable[float] | None = None,
     ended: bool = True,
 ) -> list[Observation]:
-    """All that an observer says of these, each given as a line of its own, and of the end."""
+    """All events of an observer that gets these messages, each as a line, and then the ends."""
     observer = Observer(config=config, from_start=from_start)
     clock = None if times is None else iter(times)
     for side, message in steps:

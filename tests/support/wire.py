@@ -1,6 +1,6 @@
-"""Connections that have done the handshake, and messages that a peer would send.
+"""Connections after the handshake, and messages that a peer would send.
 
-These helpers know bytes and the public API only, so that a test says what crossed the wire.
+These helpers use bytes and the public API only, so that a test shows the bytes on the wire.
 """
 
 import itertools
@@ -11,6 +11,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 from sansmcp import (
     LEGACY_REVISIONS,
     MISSING,
+    Cache,
+    CachePartition,
     ClientConnection,
     Config,
     Event,
@@ -55,7 +57,7 @@ _probes = itertools.count(1)
 
 
 def call(id: object, method: object, params: object = MISSING) -> JSONObject:
-    """A request; each part may be wrong on purpose."""
+    """A request. Each part may be invalid, for tests of bad requests."""
     message: JSONObject = {"jsonrpc": "2.0", "id": id, "method": method}
     if params is not MISSING:
         message["params"] = params
@@ -97,7 +99,7 @@ INITIALIZED: Final[JSONObject] = note("notifications/initialized")
 
 
 def wire(*messages: object) -> bytes:
-    """The bytes that carry these messages, each on a line; bytes are taken as they are."""
+    """The bytes of these messages, each on a line of its own. Bytes are passed on unchanged."""
     return b"".join(
         message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n"
         for message in messages
@@ -105,7 +107,7 @@ def wire(*messages: object) -> bytes:
 
 
 def lines(data: bytes) -> list[Any]:
-    """The messages in some output, which must be whole lines."""
+    """The messages in some output, which must consist of complete lines."""
     if not data:
         return []
     assert data.endswith(b"\n")
@@ -124,7 +126,7 @@ def drain(connection: Connection) -> list[Event]:
 
 
 def receive(connection: Connection, *messages: object, now: float | None = None) -> list[Event]:
-    """Feed what the peer wrote in one piece; all events that it causes."""
+    """Pass messages of the peer to a connection at once, and return all events that they cause."""
     connection.receive_data(wire(*messages), now=now)
     return drain(connection)
 
@@ -140,7 +142,7 @@ def of(kind: type[E], events: Iterable[Event]) -> list[E]:
 
 
 def only(kind: type[E], events: list[Event]) -> E:
-    """The one event there is, of this kind."""
+    """The event in a list of one event, which must be of this kind."""
     assert [type(event) for event in events] == [kind], events
     event = events[0]
     assert isinstance(event, kind)
@@ -153,23 +155,25 @@ def broken(events: Iterable[Event]) -> list[str]:
 
 
 def asked(server: Connection, message: JSONObject) -> IncomingRequest:
-    """The handle of a request that the peer sends and the application is to answer."""
+    """The handle of a request that the peer sends, and that the application is to answer."""
     return only(RequestReceived, receive(server, message)).request
 
 
 def refusals(messages: Iterable[JSONObject]) -> list[tuple[Any, int]]:
-    """Id and code of each error; MISSING where the error has no id."""
+    """The id and the code of each error. The id is MISSING where the error has none."""
     return [(message.get("id", MISSING), message["error"]["code"]) for message in messages]
 
 
 def without_id(revision: str, *codes: int) -> list[tuple[Any, int]]:
-    """What `refusals` gives for errors that cannot name a request: nothing until 2025-06-18,
-    whose schema has no form for them."""
+    """The value of `refusals` for errors that cannot name a request.
+
+    It is empty until 2025-06-18, whose schema has no errors without an id.
+    """
     return [(MISSING, code) for code in codes] if revision == "2025-11-25" else []
 
 
 def assert_usable(connection: Connection) -> None:
-    """The connection still answers, and nothing was left over before."""
+    """Demand that nothing waits to be sent, and that the connection still answers a request."""
     id = f"still there? {next(_probes)}"
     assert not drain(connection)
     assert not sent(connection)
@@ -186,6 +190,7 @@ def new_client(
     revisions: Iterable[str] = LEGACY_REVISIONS,
     requires: Iterable[str] = (),
     config: Config | None = None,
+    cache: Cache | CachePartition | None = None,
 ) -> ClientConnection:
     """A client that has sent nothing yet."""
     return ClientConnection(
@@ -194,6 +199,7 @@ def new_client(
         revisions=tuple(revisions),
         requires=requires,
         config=config,
+        cache=cache,
     )
 
 
@@ -210,7 +216,7 @@ def new_server(
 
 
 def initialized_by(revision: str, capabilities: JSONObject | None = None) -> JSONObject:
-    """The result by which a server agrees to a revision."""
+    """The result of `initialize` by which a server agrees to a revision."""
     return {
         "protocolVersion": revision,
         "capabilities": SERVER_CAPABILITIES if capabilities is None else capabilities,
@@ -229,7 +235,7 @@ def ready_client(
     client = new_client(capabilities=capabilities, config=config)
     client.start()
     (first,) = sent(client)
-    # Odd capabilities are reported before it.
+    # Odd capabilities are reported before `Ready`.
     (_,) = of(Ready, receive(client, result(first["id"], initialized_by(revision, server))))
     assert sent(client) == [INITIALIZED]
     return client
@@ -242,9 +248,9 @@ def ready_server(
     capabilities: JSONObject = SERVER_CAPABILITIES,
     config: Config | None = None,
 ) -> ServerConnection:
-    """A server after the handshake at this revision with a client of these capabilities.
+    """A server after the handshake at this revision with a client with these capabilities.
 
-    The client used the id "hello", so that a test may use any number.
+    The client has used the id "hello", so a test may use any number as an id.
     """
     server = new_server(capabilities=capabilities, config=config)
     receive(server, initialize("hello", revision, client))

@@ -1,4 +1,4 @@
-"""Worker processes of a cluster, and clients that call them in turn, request by request."""
+"""Starts the worker processes of a cluster, and clients that call each worker in turn."""
 
 import asyncio
 import itertools
@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -19,13 +20,13 @@ from sansmcp import JSONObject
 from sansmcp_io.asyncio import Client, connect_http
 from tests.support.processes import ROOT
 
-SECONDS: Final = 20
+SECONDS: Final = 60
 INFO: Final[JSONObject] = {"name": "client", "version": "1"}
 MODULE: Final = "tests.support.programs.cluster_worker"
 
 
 class Place:
-    """Where workers serve."""
+    """The address at which a worker serves."""
 
     def __init__(self, port: int) -> None:
         self.port: int = port
@@ -37,7 +38,7 @@ class Place:
 
 
 def free_place() -> Place:
-    """A port that is free."""
+    """An address with a free port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return Place(listener.getsockname()[1])
 
@@ -49,16 +50,13 @@ class Worker(Place):
         with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
             super().__init__(listener.getsockname()[1])
             command = [sys.executable, "-m", MODULE, how, str(listener.fileno()), url, *options]
+            self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the worker
             self.process = subprocess.Popen(
-                command,
-                cwd=ROOT,
-                pass_fds=[listener.fileno()],
-                stderr=subprocess.PIPE,
-                text=True,
+                command, cwd=ROOT, pass_fds=[listener.fileno()], stderr=self._log
             )
 
     def wait(self) -> None:
-        """Wait until it serves."""
+        """Wait until the worker serves."""
         until = time.monotonic() + SECONDS
         while True:
             try:
@@ -66,36 +64,46 @@ class Worker(Place):
             except httpx2.TransportError:
                 if time.monotonic() > until or self.process.poll() is not None:
                     raise
-                time.sleep(0.02)  # nothing says when it listens
+                time.sleep(0.02)  # no message tells when it listens
             else:
                 return
 
     def kill(self) -> None:
-        """Kill it at once."""
+        """Kill the process."""
         self.process.kill()
 
     def pause(self) -> None:
-        """Let it do nothing."""
+        """Stop the process until `go_on`."""
         os.kill(self.process.pid, signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Let it go on."""
+        """Let a paused process run again."""
         os.kill(self.process.pid, signal.SIGCONT)
 
     def stop(self) -> None:
-        """Tell it to end in order."""
+        """Ask the process to end in an orderly way."""
         self.process.terminate()
 
     def ended(self) -> str:
         """Wait for its end, and return what it has written to standard error."""
-        return self.process.communicate(timeout=SECONDS)[1]
+        self.process.wait(timeout=SECONDS)
+        self._log.seek(0)
+        return self._log.read().decode()
+
+    def close(self) -> None:
+        """Kill the process if it still runs, and close its log."""
+        if self.process.poll() is None:
+            self.go_on()
+            self.kill()
+        self.process.wait(timeout=SECONDS)
+        self._log.close()
 
 
 @contextmanager
 def running_workers(
     url: str, number: int, *options: str, how: str = "asgi"
 ) -> Generator[list[Worker], None, None]:
-    """So many workers, as long as the block runs."""
+    """Run this number of workers until the block is left."""
     workers = [Worker(url, *options, how=how) for _ in range(number)]
     try:
         for worker in workers:
@@ -103,15 +111,11 @@ def running_workers(
         yield workers
     finally:
         for worker in workers:
-            if worker.process.poll() is None:
-                worker.go_on()
-                worker.kill()
-            if worker.process.stderr is not None and not worker.process.stderr.closed:
-                worker.process.communicate(timeout=SECONDS)
+            worker.close()
 
 
 class InTurn(httpx2.AsyncHTTPTransport):
-    """Sends each request to the next worker: a load balancer without stickiness."""
+    """Sends each request to the next worker, as a load balancer without sticky sessions does."""
 
     def __init__(self, workers: list[Worker], start: int = 0) -> None:
         super().__init__()
@@ -120,11 +124,11 @@ class InTurn(httpx2.AsyncHTTPTransport):
         self.pinned: Worker | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send one request."""
+        """Send one request to the next worker that listens."""
         worker = self.pinned or self.workers[next(self._turns) % len(self.workers)]
         for _ in self.workers:
             request.url = request.url.copy_with(port=worker.port)
-            with suppress(httpx2.ConnectError):  # as a load balancer does, it asks the next one
+            with suppress(httpx2.ConnectError):  # like a load balancer, it tries the next one
                 return await super().handle_async_request(request)
             worker = self.workers[next(self._turns) % len(self.workers)]
         raise httpx2.ConnectError("no worker listens")
@@ -132,7 +136,7 @@ class InTurn(httpx2.AsyncHTTPTransport):
 
 @asynccontextmanager
 async def client_of(transport: InTurn, **options: Any) -> AsyncGenerator[Client, None]:
-    """A client whose requests go to one worker after the other."""
+    """A client that sends each request to the next worker."""
     async with (
         httpx2.AsyncClient(transport=transport, timeout=None) as http,
         connect_http("http://127.0.0.1:1/mcp", info=INFO, http=http, **options) as client,
@@ -141,7 +145,7 @@ async def client_of(transport: InTurn, **options: Any) -> AsyncGenerator[Client,
 
 
 async def tool(client: Client, name: str, **arguments: Any) -> str:
-    """Call a tool, and return its text."""
+    """Call a tool, and return the text of its result."""
     on_progress = arguments.pop("on_progress", None)
     result: Any = await client.request(
         "tools/call", {"name": name, "arguments": arguments}, on_progress=on_progress
@@ -151,7 +155,7 @@ async def tool(client: Client, name: str, **arguments: Any) -> str:
 
 
 def named(session: str | None = None, **more: str) -> dict[str, str]:
-    """The headers of a request by hand, of 2025-11-25."""
+    """The headers of a request of 2025-11-25 that a test writes by hand."""
     headers = {
         "accept": "application/json, text/event-stream",
         "content-type": "application/json",
@@ -163,7 +167,7 @@ def named(session: str | None = None, **more: str) -> dict[str, str]:
 
 
 async def initialized(http: httpx2.AsyncClient, worker: Place, **headers: str) -> str:
-    """Open a session at a worker, by hand, and return its id."""
+    """Open a session at a worker with requests written by hand, and return its id."""
     opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": INFO}
     message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening}
     response = await http.post(worker.url, json=message, headers=named(**headers))
@@ -176,12 +180,12 @@ async def initialized(http: httpx2.AsyncClient, worker: Place, **headers: str) -
 
 
 def bounded(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Run an async test, which ends in a minute at most."""
+    """Make a synchronous test of an async one that fails after two minutes."""
 
     @wraps(test)
     def run(**fixtures: Any) -> None:
         async def limited() -> None:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 await test(**fixtures)
 
         asyncio.run(limited())

@@ -1,1 +1,1 @@
-"""Tests of the tools for tests."""
+"""Tests of `sansmcp.testing` and of the machines in `tests/support`."""

@@ -1,7 +1,7 @@
-"""The checker of promises accepts what is right, and reports what is wrong.
+"""The checker of promises accepts correct behaviour, and reports each broken promise.
 
-A checker that noticed nothing would make the state machine and the explorer worthless, so each
-promise is broken here once: by books that say something else, or by calls behind its back.
+A checker that found nothing would make the state machine and the explorer worthless, so each
+promise is broken here once: by wrong books, or by calls that the checker does not see.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ class Books:
 
 
 def test_a_whole_conversation_is_in_order() -> None:
-    """What is right must pass, or nobody could use it."""
+    """A checker that refuses correct behaviour is useless."""
     books = Books()
     call = books.ask(progress=True)
     books.deliver()
@@ -71,7 +71,7 @@ def test_a_whole_conversation_is_in_order() -> None:
 
 
 def test_a_cancelled_request_is_over_for_both() -> None:
-    """Answers that lose the race return False."""
+    """Responses that lose the race must return False."""
     books = Books()
     call = books.ask()
     books.deliver()
@@ -86,7 +86,7 @@ def test_a_cancelled_request_is_over_for_both() -> None:
 
 
 def test_what_cannot_be_cancelled_goes_on() -> None:
-    """A request for a task ends by `tasks/cancel` only."""
+    """A request for a task must end by `tasks/cancel` only."""
     books = Books()
     client = books.pair.client
     call = books.client.ask(lambda: client.send_request("tools/call", {"name": "slow", "task": {}}))
@@ -97,14 +97,16 @@ def test_what_cannot_be_cancelled_goes_on() -> None:
 
 
 def test_progress_of_a_task_may_go_on() -> None:
-    """The request was answered, and its token stays in use until the task is over."""
+    """The token must stay in use after the first response until the task ends."""
     books = Books()
     client, server = books.pair.client, books.pair.server
     params: dict[str, Any] = {**CALL, "task": {}}
     books.client.ask(lambda: client.send_request("tools/call", params, progress=True))
     books.deliver()
     [request] = books.server.handling
-    task = {"taskId": "t", "status": "working", "createdAt": "c", "lastUpdatedAt": "u", "ttl": None}
+    time = "2026-01-01T00:00:00Z"
+    about = {"createdAt": time, "lastUpdatedAt": time, "ttl": None}
+    task = {"taskId": "t", "status": "working", **about}
     books.server.answer(request, lambda: server.send_result(request, {"task": task}))
     books.deliver()
 
@@ -114,7 +116,7 @@ def test_progress_of_a_task_may_go_on() -> None:
 
 
 def test_an_answer_of_the_wrong_shape_leaves_the_request_open() -> None:
-    """The handler may try again with a better one."""
+    """The handler must be able to retry with a valid result."""
     books = Books()
     books.ask()
     books.deliver()
@@ -127,7 +129,7 @@ def test_an_answer_of_the_wrong_shape_leaves_the_request_open() -> None:
 
 
 def test_it_begins_with_requests_that_are_under_way() -> None:
-    """A checker may come late."""
+    """A checker may be attached in the middle of a conversation."""
     pair = Pair()
     call = pair.client.send_request("tools/call", CALL)
     pair.deliver()
@@ -146,7 +148,7 @@ def broken(act: Callable[[], object], text: str) -> None:
 
 
 def test_a_demand_says_what_was_broken() -> None:
-    """It is all that is seen of a failure in a property test."""
+    """The text is all that a failed property test shows."""
     demand(holds=True, text="never shown")
     broken(lambda: demand(holds=[], text="nothing there"), "nothing there")
 
@@ -179,7 +181,7 @@ def test_false_with_a_change_and_true_without_a_right_are_noticed() -> None:
 
 
 def test_a_second_answer_that_is_accepted_is_noticed() -> None:
-    """One request, one answer."""
+    """A request must have one response."""
     books = Books()
     books.ask()
     books.deliver()
@@ -190,7 +192,7 @@ def test_a_second_answer_that_is_accepted_is_noticed() -> None:
 
 
 def test_answers_that_are_not_taken_are_noticed() -> None:
-    """Who waits has to be answered, and cancelled where that was asked for."""
+    """An open request must accept a response, and a cancelled one get its cancellation."""
     books = Books()
     call = books.ask()
     books.deliver()
@@ -203,7 +205,7 @@ def test_answers_that_are_not_taken_are_noticed() -> None:
 
 
 def test_requests_behind_its_back_are_noticed() -> None:
-    """What it does not know of, it cannot check."""
+    """A request that the checker does not know could not be checked."""
     books = Books()
     books.pair.client.send_request("tools/call", CALL)
     broken(books.client.take_events, r"\[\] are waited for, but")
@@ -217,18 +219,18 @@ def test_requests_behind_its_back_are_noticed() -> None:
 
 
 def test_wrong_endings_are_noticed() -> None:
-    """Invariant 8: no ending too many, too few, too early or for nothing."""
+    """Invariant 8: no ending may be missing, double, early or without a request."""
     books = Books()
     call = books.ask()
     ended = ResponseReceived(request=call, result={})
     broken(lambda: books.client._see(ended), "has ended, and is still open")
-    broken(lambda: books.client._see(ended), "ends something that is not waited for")
+    broken(lambda: books.client._see(ended), "ends a handle that was not open")
 
     books = Books()
     call = books.ask()
     books.pair.client.cancel(call)
     books.pair.client.next_event()
-    broken(books.client.take_events, "over without an ending")
+    broken(books.client.take_events, "closed without an ending")
 
     books = Books()
     call = books.ask(progress=True)
@@ -237,11 +239,11 @@ def test_wrong_endings_are_noticed() -> None:
     books.pair.server.send_progress(request, 1)
     books.client.waiting.clear()
     books.pair.deliver()
-    broken(books.client.take_events, "is about something that is not waited for")
+    broken(books.client.take_events, "names a handle that is not open")
 
 
 def test_a_cancellation_of_nothing_is_noticed() -> None:
-    """Each request that is cancelled was being handled until then."""
+    """Only an open request may be cancelled."""
     books = Books()
     call = books.ask()
     books.deliver()
@@ -265,7 +267,7 @@ def test_events_after_the_last_one_are_noticed() -> None:
 
 
 def test_sending_after_the_end_is_noticed() -> None:
-    """A handle that was given out after the last event could never end."""
+    """A handle that is returned after the last event could never end."""
     books = Books()
     books.client.closed = True
 
@@ -273,7 +275,7 @@ def test_sending_after_the_end_is_noticed() -> None:
 
 
 def test_a_full_table_is_no_fault_and_a_fuller_one_is() -> None:
-    """Invariant 5."""
+    """Invariant 5: a table may reach its limit, and not exceed it."""
     books = Books(client_config=Config(max_requests=2))
     books.ask()
     books.ask()
@@ -287,7 +289,7 @@ def test_a_full_table_is_no_fault_and_a_fuller_one_is() -> None:
 
 
 class Part:
-    """What could be a part of a connection: it has a table and a buffer."""
+    """An object like a part of a connection, with a table and a buffer."""
 
     __slots__ = ("buffer", "table")
 
@@ -297,7 +299,7 @@ class Part:
 
 
 def test_every_table_and_buffer_is_found() -> None:
-    """A table that was added and that nobody checks may grow for ever."""
+    """A new table without a check may grow for ever."""
     check_tables([Part(9, 3_000)], SMALL_LIMITS)
     broken(lambda: check_tables([Part(10, 0)], SMALL_LIMITS), "a table holds 10, above 9")
     broken(lambda: check_tables([Part(0, 3_001)], SMALL_LIMITS), "a buffer holds 3001 bytes")
@@ -306,7 +308,7 @@ def test_every_table_and_buffer_is_found() -> None:
 
 
 def test_many_deadlines_that_no_longer_matter_are_thrown_away() -> None:
-    """Requests that are answered in time must not fill the memory until their time is over."""
+    """Timers of answered requests must not fill the memory until their time."""
     books = Books(client_config=SMALL_LIMITS, server_config=SMALL_LIMITS)
     for _ in range(300):
         books.pair.client.ping(timeout=1_000)
@@ -357,13 +359,13 @@ def test_well_formed_messages_are_given_back(message: bytes) -> None:
 
 @pytest.mark.parametrize("message", BAD)
 def test_anything_else_is_noticed(message: bytes) -> None:
-    """Invariant 9, as far as it does not take a schema."""
+    """Invariant 9, as far as it can be checked without a schema."""
     with pytest.raises(InvariantBroken):
         check_message(message)
 
 
 def test_sides_are_those_of_the_pair() -> None:
-    """Both kinds of connections can be checked."""
+    """Both kinds of connections must be checked."""
     books = Books()
 
     assert books.client.connection is books.pair.side(Side.CLIENT)

@@ -1,6 +1,6 @@
 """The checker of promises on rounds of input and on subscriptions.
 
-As in `test_testing_checker`, each promise is broken once by books that say something else.
+As in `test_checker`, each promise is broken once by wrong books.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ class Books:
         self.server = Checker(self.pair.server)
 
     def ask(self) -> tuple[OutgoingRequest, IncomingRequest]:
-        """Ask, and give what the caller and what the handler has."""
+        """Ask; returns the handles of the caller and of the handler."""
         call = self.client.ask(lambda: self.pair.client.send_request("tools/call", CALL))
         assert isinstance(call, OutgoingRequest)
         self.deliver()
@@ -89,7 +89,7 @@ def broken(act: Callable[[], object], text: str) -> None:
 
 
 def test_a_round_of_the_modern_revision_is_in_order() -> None:
-    """A request ends with questions, and what goes on is another one."""
+    """A request must end with questions, and its retry be another request."""
     books = Books()
     call, request = books.ask()
     assert books.require(request) is True
@@ -107,7 +107,7 @@ def test_a_round_of_the_modern_revision_is_in_order() -> None:
 
 
 def test_a_round_over_the_bridge_is_in_order() -> None:
-    """The request comes again under its own id, and is no second one meanwhile."""
+    """The next round has the same id, and must not count as a second request with it."""
     books = Books("2025-11-25")
     _, request = books.ask()
     assert books.require(request) is True
@@ -122,7 +122,7 @@ def test_a_round_over_the_bridge_is_in_order() -> None:
 
 
 def test_rounds_over_the_bridge_are_told_apart_by_their_ids() -> None:
-    """The second one that was asked about may be the first to go on."""
+    """The second request that has asked may continue first."""
     books = Books("2025-11-25")
     requests = [books.ask()[1] for _ in range(2)]
     for request in requests:
@@ -137,7 +137,7 @@ def test_rounds_over_the_bridge_are_told_apart_by_their_ids() -> None:
 
 
 def test_a_state_that_is_good_leaves_its_request_open() -> None:
-    """It is read before the answer, and as often as anybody likes."""
+    """A valid state may be read several times before the response."""
     books = Books()
     call, request = books.ask()
     books.require(request, state="s")
@@ -152,7 +152,7 @@ def test_a_state_that_is_good_leaves_its_request_open() -> None:
 
 
 def test_a_round_over_the_bridge_may_come_to_nothing() -> None:
-    """The request is refused where a question is, and cancelled where its caller cancels it."""
+    """The request must end when a question is refused, or when its caller cancels."""
     books = Books("2025-11-25")
     _, request = books.ask()
     books.require(request)
@@ -171,7 +171,7 @@ def test_a_round_over_the_bridge_may_come_to_nothing() -> None:
 
 
 def test_a_state_that_is_not_ours_ends_the_request() -> None:
-    """The library has refused it, and a handler that goes on regardless has lost a race."""
+    """The library has refused the request, so a result of the handler loses the race."""
     books = Books(server_config=Config(state_keys=(b"k" * 16,)))
     call, request = books.ask()
     books.require(request, state="mine", at=1.0)
@@ -192,7 +192,7 @@ def test_a_state_that_is_not_ours_ends_the_request() -> None:
 
 
 def test_a_subscription_is_in_order() -> None:
-    """It waits, is served, and ends by either side."""
+    """A subscription must wait, be served, and end by either side."""
     books = Books()
     subscription = books.listen()
     [listener] = books.server.listeners
@@ -211,7 +211,7 @@ def test_a_subscription_is_in_order() -> None:
 
 
 def test_a_subscription_taken_by_hand_is_in_order() -> None:
-    """The request waits like any other until it is acknowledged, once."""
+    """The request must stay open until it is acknowledged, once."""
     books = Books(server_config=BY_HAND)
     subscription = books.listen()
     [request] = books.server.handling
@@ -226,7 +226,7 @@ def test_a_subscription_taken_by_hand_is_in_order() -> None:
 
 
 def test_a_subscription_may_be_answered_with_an_error() -> None:
-    """After that it is over, though no event says so: who did it knows."""
+    """The caller that sent the error gets no event of the end."""
     books = Books(server_config=BY_HAND)
     books.listen()
     [request] = books.server.handling
@@ -240,7 +240,7 @@ def test_a_subscription_may_be_answered_with_an_error() -> None:
 
 
 def test_it_begins_with_subscriptions_that_are_served() -> None:
-    """A checker may come late."""
+    """A checker may be attached in the middle of a conversation."""
     pair = Pair(revision=MODERN)
     pair.client.listen({"toolsListChanged": True})
     pair.deliver()
@@ -253,17 +253,17 @@ def test_it_begins_with_subscriptions_that_are_served() -> None:
 
 
 def test_going_on_without_a_question_is_noticed() -> None:
-    """Once for each ending with questions, and with a handle of its own."""
+    """Each ending with questions may have one retry, with a handle of its own."""
     books = Books()
     call, request = books.ask()
-    broken(lambda: books.client.provide(call, lambda: call), "nothing is asked about")
+    broken(lambda: books.client.provide(call, lambda: call), "has no open questions, but")
     books.require(request)
     books.deliver()
     broken(lambda: books.client.provide(call, lambda: call), "has the handle of the last one")
 
 
 def test_a_round_of_another_method_is_noticed() -> None:
-    """What comes again is what was asked."""
+    """The retry must have the method of the first round."""
     books = Books("2025-11-25")
     _, request = books.ask()
     books.require(request)
@@ -273,11 +273,11 @@ def test_a_round_of_another_method_is_noticed() -> None:
     twin.deliver()
     [other] = twin.server.handling
 
-    broken(lambda: books.server._see(RequestReceived(request=other)), "is no round of")
+    broken(lambda: books.server._see(RequestReceived(request=other)), "is not the next round of")
 
 
 def test_a_refusal_with_a_state_is_noticed() -> None:
-    """Either the state is good, or the request is over."""
+    """A state must either be valid, or end its request."""
     books = Books()
     _, request = books.ask()
 
@@ -285,21 +285,21 @@ def test_a_refusal_with_a_state_is_noticed() -> None:
         books.pair.server.send_error(request, -1, "no")
         return "state"
 
-    broken(lambda: books.server.read_state(request, both), "a state was read, and")
+    broken(lambda: books.server.read_state(request, both), "a state was returned, but")
 
 
 def test_wrong_acknowledgements_are_noticed() -> None:
-    """A listener for what waits, None for what is over, and once."""
+    """`acknowledge` must return a listener once, and None after the end."""
     books = Books(server_config=BY_HAND)
     books.listen()
     [request] = books.server.handling
     broken(lambda: books.server.acknowledge(request, lambda: None), "None for")
     books.server.handling.clear()
-    broken(lambda: books.acknowledge(request), "does not wait, and was acknowledged")
+    broken(lambda: books.acknowledge(request), "is not open, but was acknowledged")
 
 
 def test_wrong_ends_of_subscriptions_are_noticed() -> None:
-    """True exactly for what is served."""
+    """The end must return True for an open subscription only."""
     books = Books()
     books.listen()
     [listener] = books.server.listeners
@@ -312,7 +312,7 @@ def test_wrong_ends_of_subscriptions_are_noticed() -> None:
 
 
 def test_subscriptions_behind_its_back_are_noticed() -> None:
-    """What it does not know of, it cannot check."""
+    """A subscription that the checker does not know could not be checked."""
     books = Books()
     books.listen()
     books.server.listeners.clear()
@@ -323,11 +323,11 @@ def test_subscriptions_behind_its_back_are_noticed() -> None:
     books.pair.server.publish(ToolsListChanged())
     books.pair.deliver()
     books.client.waiting.clear()
-    broken(books.client.take_events, "is about something that is not waited for")
+    broken(books.client.take_events, "names a handle that is not open")
 
 
 def test_subscriptions_have_bounds() -> None:
-    """A server that serves more than its limit says would serve any number."""
+    """A server must not serve more subscriptions than its limit."""
     books = Books(server_config=Config(max_subscriptions=2))
     books.listen(toolsListChanged=True)
     books.listen(toolsListChanged=True)

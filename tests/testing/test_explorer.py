@@ -1,4 +1,4 @@
-"""The explorer: every interleaving of short scripts, and its own results and failures."""
+"""The explorer: every interleaving of short scripts, with its results and failures."""
 
 import re
 from collections.abc import Callable
@@ -66,10 +66,10 @@ ENDED = {"ConnectionClosed"}
 
 @pytest.mark.proof
 def test_one_request_each_way(capsys: pytest.CaptureFixture[str]) -> None:
-    """Invariants 7, 8 and 10 hold whatever overtakes what: nobody thinks of every order by hand.
+    """Invariants 7, 8 and 10 must hold in every order, which no one could write by hand.
 
-    One request each way, a cancellation each, two steps of progress each, timeouts, and the end of
-    either stream at any point.
+    Each side has one request, a cancellation, two steps of progress and timeouts, and either stream
+    may end at any point.
     """
     with without_tracing():
         found = explore(
@@ -86,7 +86,7 @@ def test_one_request_each_way(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.proof
 def test_two_requests_one_way(capsys: pytest.CaptureFixture[str]) -> None:
-    """Two requests in flight at once may be mixed up, where one alone never is."""
+    """Two requests in flight may be mixed up, which one alone cannot show."""
     with without_tracing():
         found = explore(
             Pair(),
@@ -102,7 +102,7 @@ def test_two_requests_one_way(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_one_request_one_way() -> None:
-    """The orders of one request alone, which are few enough to try in each run of the tests."""
+    """The orders of one request are few enough for each run of the tests."""
     found = explore(
         Pair(),
         client=[asking("call", "tools/call", TOOL)],
@@ -115,7 +115,7 @@ def test_one_request_one_way() -> None:
 
 
 def test_one_short_request_each_way() -> None:
-    """Answers cross with requests and cancellations of the other side."""
+    """Responses must be able to cross requests and cancellations of the other side."""
     found = explore(
         Pair(),
         client=[[request("call", "tools/call", TOOL), cancel("call")], [answer(0, {"roots": []})]],
@@ -129,7 +129,7 @@ def test_one_short_request_each_way() -> None:
 
 
 def test_the_handshake(capsys: pytest.CaptureFixture[str]) -> None:
-    """What comes before the handshake is done, and ends meanwhile, has its own rules."""
+    """Messages before the handshake is done have rules of their own."""
     client: list[Script] = [
         [
             ask("start", lambda connection: connection.start(timeout=5)),
@@ -151,7 +151,7 @@ def test_the_handshake(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_server_that_cannot_send_leaves_no_request_open() -> None:
-    """Its client hears of it by the end of the stream, at whatever point that comes."""
+    """Its client sees the end of the stream, at whatever point that comes."""
     found = explore(
         Pair(), client=[[request("call", "tools/call", TOOL)]], server=[[fail_sending()]]
     )
@@ -161,7 +161,7 @@ def test_server_that_cannot_send_leaves_no_request_open() -> None:
 
 
 def test_closing_and_failing_at_any_point(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each request has its ending too where a side gives up by itself, or cannot send any more."""
+    """Each request must have its ending also if a side closes or cannot send."""
     with without_tracing():
         found = explore(
             Pair(),
@@ -176,7 +176,7 @@ def test_closing_and_failing_at_any_point(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_listing_with_a_cancellation() -> None:
-    """A listing has one ending, between any two pages as well."""
+    """A listing must have one ending, also between two pages."""
     listing = ask("list", lambda connection: connection.send_paginated("tools/list", timeout=10))
     found = explore(
         Pair(),
@@ -196,7 +196,7 @@ def test_a_listing_with_a_cancellation() -> None:
 
 
 def test_numbers_are_those_counted_by_hand() -> None:
-    """One notification: sent or not, then arrived; nothing else can happen."""
+    """One notification has few states, so the numbers can be checked by hand."""
     step = Step("tell", lambda actor: actor.connection.send_notification("extension/told"))
     found = explore(Pair(), client=[[step]], eof=False)
 
@@ -207,7 +207,7 @@ def test_numbers_are_those_counted_by_hand() -> None:
 
 
 def test_two_steps_in_either_order_lead_to_one_state() -> None:
-    """Merging is what keeps it from counting every path: 2 sides, each done or not, is 4 states."""
+    """Equal states must be merged, or the number of paths would explode."""
 
     def nothing(_actor: Actor) -> None:
         pass
@@ -218,7 +218,7 @@ def test_two_steps_in_either_order_lead_to_one_state() -> None:
 
 
 def test_ends_and_deadlines_come_only_where_asked_for() -> None:
-    """A smaller question is answered sooner."""
+    """Without ends and deadlines an exploration is smaller."""
     scripts: list[Script] = [[request("call", "tools/call", TOOL, timeout=5)]]
     neither, ends, deadlines = (
         explore(Pair(), client=scripts, eof=eof, timeouts=timeouts)
@@ -231,7 +231,7 @@ def test_ends_and_deadlines_come_only_where_asked_for() -> None:
 
 
 def test_the_pair_is_not_changed() -> None:
-    """The same beginning serves several explorations."""
+    """One pair may be the start of several explorations."""
     pair = Pair()
     first = explore(pair, client=[asking("call", "tools/call", TOOL)], server=[handling(0, RESULT)])
     second = explore(
@@ -244,7 +244,7 @@ def test_the_pair_is_not_changed() -> None:
 
 
 def test_it_begins_with_what_is_under_way() -> None:
-    """Requests that wait and bytes in flight are part of the beginning."""
+    """Open requests and bytes in flight must be part of the start."""
     pair = Pair()
     pair.client.send_request("tools/call", TOOL)
     pair.deliver()
@@ -257,7 +257,7 @@ def test_it_begins_with_what_is_under_way() -> None:
 
 
 def test_too_many_states_end_it() -> None:
-    """A script too long must not take the night."""
+    """A script that is too long must end with an error."""
     with pytest.raises(RuntimeError, match="more than 5 states"):
         explore(Pair(), client=[asking("call", "tools/call", TOOL)], max_states=5)
 
@@ -270,7 +270,7 @@ def never(text: str, holds: Callable[[World], bool]) -> Callable[[World], None]:
 
 
 def test_a_failed_check_has_the_shortest_trace() -> None:
-    """The shortest way to a fault is the one that can be understood."""
+    """The shortest trace is the easiest to understand."""
     check = never(
         "both are over",
         lambda world: (
@@ -327,7 +327,7 @@ def test_the_trace_names_steps_messages_and_deadlines() -> None:
 
 
 def test_a_step_that_raises_is_a_failure() -> None:
-    """It is reported with the way there, and not as a crash of the explorer."""
+    """An exception must be reported with its trace, and not as a crash of the explorer."""
 
     def broken(_actor: Actor) -> None:
         raise ZeroDivisionError("oops")
@@ -338,7 +338,7 @@ def test_a_step_that_raises_is_a_failure() -> None:
 
 
 def test_a_violation_is_a_failure() -> None:
-    """Two sides that keep to the rules have nothing to complain of."""
+    """Two correct sides must not report breaches."""
     pair = Pair()
     pair.to_client.put(b"noise\n")
 
@@ -358,18 +358,18 @@ def test_disagreement_is_a_failure() -> None:
 
 
 def test_disagreement_on_a_subscription_is_a_failure() -> None:
-    """A client that trusts in a subscription which nobody serves would never be told."""
+    """A client would wait for changes of a subscription that the server has forgotten."""
     pair = Pair(revision=MODERN_REVISIONS[-1])
     pair.client.listen({"toolsListChanged": True})
     pair.deliver_to_server()
     pair.to_client.drop()
 
-    with pytest.raises(ExplorationFailed, match="are trusted in, but"):
+    with pytest.raises(ExplorationFailed, match="are acknowledged, but"):
         explore(pair, eof=False)
 
 
 def test_what_is_lost_never_arrives() -> None:
-    """A peer may pass over what it does not like; then the two need not agree."""
+    """With a peer that ignores messages, the two sides need not agree."""
     found = explore(
         Pair(),
         client=[[request("call", "tools/call", TOOL, timeout=5)]],
@@ -384,7 +384,7 @@ def test_what_is_lost_never_arrives() -> None:
 
 
 def test_steps_of_rounds_and_subscriptions_fail_where_the_library_refuses() -> None:
-    """A script that silently does less than it says would explore less than it says."""
+    """A script that silently skips a step would explore less than it claims."""
     modern: dict[str, Any] = {"revision": MODERN_REVISIONS[-1]}
     by_hand = Config(manual={"subscriptions/listen"})
     call: Script = [request("call", "tools/call", TOOL)]
@@ -411,7 +411,7 @@ def test_steps_of_rounds_and_subscriptions_fail_where_the_library_refuses() -> N
 
 
 def test_asking_waits_for_the_handshake() -> None:
-    """A step that is not possible yet is not taken, and so makes no false alarm."""
+    """A step that is not possible yet must wait, and not fail."""
     start = ask("start", lambda connection: connection.start())
     found = explore(
         Pair(connected=False),
@@ -429,7 +429,7 @@ def check_phase(actor: Actor) -> None:
 
 
 def test_a_step_that_must_not_be_refused_is_a_failure_if_it_is() -> None:
-    """A script that silently does less than it says would explore less than it says."""
+    """A script that silently skips a step would explore less than it claims."""
     with pytest.raises(ExplorationFailed, match="OWN-005"):
         explore(
             Pair(client_config=Config(max_requests=1)),
@@ -439,13 +439,13 @@ def test_a_step_that_must_not_be_refused_is_a_failure_if_it_is() -> None:
 
 
 def test_cancelling_what_was_never_asked_does_nothing() -> None:
-    """After the end of a stream, nothing can be asked, and the script goes on."""
+    """After the end of a stream the request is not made, and the script must go on."""
     found = explore(Pair(), client=[[cancel("nothing")]], eof=False)
     assert (found.states, found.transitions) == (2, 1)
 
 
 def test_steps_that_raise_what_they_must_not_are_failures() -> None:
-    """Progress that goes back and an answer of the wrong shape are the script's own mistakes."""
+    """Decreasing progress and an invalid result are mistakes in the script."""
     client: list[Script] = [[request("call", "tools/call", TOOL, progress=True)]]
     for script, text in (
         ([progress(0, 2), progress(0, 1)], "PROG-003"),
@@ -457,7 +457,7 @@ def test_steps_that_raise_what_they_must_not_are_failures() -> None:
 
 
 def test_a_refused_step_leaves_the_books_as_they_were() -> None:
-    """The books would wait for the ending of a request that was never sent."""
+    """The books would wait for a request that was never sent."""
     actor = CheckedActor(Pair().client, 0)
     with pytest.raises(LocalProtocolError):
         actor.ask(lambda connection: connection.send_request("tools/call", {}))
@@ -466,7 +466,7 @@ def test_a_refused_step_leaves_the_books_as_they_were() -> None:
 
 
 def test_actors_of_users_take_every_step_and_check_nothing() -> None:
-    """Users explore their own scripts; what the library promises is checked in its own tests."""
+    """Users explore their own scripts; the promises of the library are tested elsewhere."""
     question = {"roots": {"method": "roots/list"}}
     client: list[Script] = [
         [

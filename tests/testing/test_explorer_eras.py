@@ -1,8 +1,8 @@
 """Every interleaving of rounds, subscriptions and probes, in 2026-07-28 and before.
 
-Each exploration is complete: `explore` raises where it would have to give up. How many states and
-transitions there are is printed; that they are not far fewer is asserted, since an exploration
-that has lost its way finds nothing wrong.
+Each exploration is complete: `explore` raises if it would have to give up. The numbers of states
+and transitions are printed, and a minimum is asserted, since an exploration that does too little
+would find no fault.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,7 +51,7 @@ QUESTION: dict[str, Any] = {"roots": {"method": "roots/list"}}
 def stated(
     capsys: pytest.CaptureFixture[str], name: str, found: Exploration, *, at_least: int
 ) -> Exploration:
-    """Print the numbers of a complete exploration, which has no fewer states than these."""
+    """Print the numbers of a complete exploration; asserts at least this many states."""
     with capsys.disabled():
         print(f"\n{name}: {found}")
     assert found.states >= at_least
@@ -66,10 +66,9 @@ def seen(exploration: Exploration, side: Side) -> set[str]:
 
 
 def test_one_round_of_input_in_the_modern_revision(capsys: pytest.CaptureFixture[str]) -> None:
-    """Cancellations and timeouts of either round cross with its questions and answers.
+    """Cancellations and timeouts of either round must be able to cross its questions and answers.
 
-    The client cancels the first round, and the second one; either may time out; either has
-    progress.
+    The client cancels either round; either may time out, and either has progress.
     """
     client: list[Script] = [
         [
@@ -142,7 +141,7 @@ def test_one_round_of_input_over_the_bridge(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize("revision", [LEGACY_REVISIONS[-1], MODERN])
 def test_a_round_for_the_state_alone(revision: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The client sends it again by itself: one handle, one ending, and the newest id to cancel."""
+    """The automatic retry must keep one handle and one ending, and cancel by the newest id."""
     found = explore(
         Pair(revision=revision),
         client=[[request("call", "tools/call", TOOL, timeout=10), cancel("call")]],
@@ -178,7 +177,7 @@ TOLD = {
 
 
 def test_one_subscription(capsys: pytest.CaptureFixture[str]) -> None:
-    """Changes, the client's end and the server's end cross in every way; one of the ends counts."""
+    """Changes and the ends of client and server may cross, and one of the ends must count."""
     found = explore(Pair(revision=MODERN), client=SUBSCRIBER, server=[PUBLISHER, [end_listener(0)]])
 
     stated(capsys, "one subscription", found, at_least=1_200)
@@ -194,7 +193,7 @@ def test_one_subscription(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_one_subscription_acknowledged_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
-    """What changes before the acknowledgement waits for it, and is lost where it never comes."""
+    """Changes before the acknowledgement must wait for it, and be dropped if it never comes."""
     found = explore(
         Pair(revision=MODERN, server_config=Config(manual={"subscriptions/listen"})),
         client=SUBSCRIBER,
@@ -214,7 +213,7 @@ def test_one_subscription_acknowledged_by_hand(capsys: pytest.CaptureFixture[str
 
 
 def test_one_subscription_before_there_were_any(capsys: pytest.CaptureFixture[str]) -> None:
-    """With a handshake the same `publish` serves who has subscribed by an answered request."""
+    """After a handshake `publish` must serve clients with an answered `resources/subscribe`."""
     asking = request("on", "resources/subscribe", {"uri": "file:///a"}, timeout=10)
     found = explore(
         Pair(),
@@ -230,12 +229,12 @@ def test_one_subscription_before_there_were_any(capsys: pytest.CaptureFixture[st
 
 
 def silent(side: Side, message: bytes) -> bool:
-    """A server that reads nothing."""
+    """A server that never reads."""
     return side is Side.CLIENT
 
 
 def deaf(side: Side, message: bytes) -> bool:
-    """A server that passes over what it does not know."""
+    """A server that ignores unknown messages."""
     return b"server/discover" in message
 
 
@@ -250,7 +249,7 @@ SERVERS: dict[str, tuple[Sequence[str], Any, int]] = {
 
 
 def opened_or_failed(revisions: Sequence[str]) -> Callable[[World], None]:
-    """A start that is over has opened the conversation, in what the server speaks, or failed."""
+    """Assert that a finished start has opened a common revision, or failed."""
 
     def check(world: World) -> None:
         client = world.client.connection
@@ -264,10 +263,10 @@ def opened_or_failed(revisions: Sequence[str]) -> Callable[[World], None]:
 
 @pytest.mark.parametrize("kind", SERVERS)
 def test_one_probe(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The probe's deadline passes before its answer comes or does not, whatever the server is.
+    """The response to the probe may come before or after its deadline, whatever the server is.
 
-    So each server that answers the probe is a late one, too. The one that speaks both eras ends up
-    in the older one then; one that is modern only says so, and is asked again.
+    So each server is a late one too. A server of both eras then ends up in the legacy one; a modern
+    one refuses the handshake, and is probed again.
     """
     revisions, loses, at_least = SERVERS[kind]
     pair = Pair(client_revisions=BOTH, server_revisions=revisions, connected=False)

@@ -46,7 +46,7 @@ def answer(pair: HTTPPair) -> None:
 @BOTH_ERAS
 @pytest.mark.parametrize("chunk_bytes", [None, 1, 7])
 def test_a_call_is_answered(revision: str, chunk_bytes: int | None) -> None:
-    """However the network cuts the bodies."""
+    """A call must be answered however the network cuts the bodies."""
     pair = HTTPPair(revision=revision)
     assert (pair.client_events, pair.server_events) == ([], [])
     call = called(pair)
@@ -59,7 +59,7 @@ def test_a_call_is_answered(revision: str, chunk_bytes: int | None) -> None:
 
 
 def test_both_eras_can_meet() -> None:
-    """A client of both asks what the server speaks."""
+    """A client of both eras must be able to probe the server."""
     pair = HTTPPair(client_revisions=ALL_REVISIONS, server_revisions=("2025-06-18",))
 
     assert pair.client.revision == "2025-06-18"
@@ -67,13 +67,13 @@ def test_both_eras_can_meet() -> None:
 
 
 def test_an_opening_that_fails_says_what_happened() -> None:
-    """Otherwise a later step fails, and hides the cause."""
+    """Otherwise a later step fails and hides the cause."""
     with pytest.raises(AssertionError, match=r"the opening failed: .*ConnectionFailed"):
         HTTPPair(client_revisions=(MODERN,), server_revisions=("2025-06-18",))
 
 
 def test_endpoints_of_ones_own_can_be_used() -> None:
-    """An application has settings of its own."""
+    """An application tests with its own settings."""
     client = ClientEndpoint("http://127.0.0.1:8000/x", info=CLIENT_INFO)
     server = ServerEndpoint(info=SERVER_INFO)
     pair = HTTPPair(client, server, connected=False, now=5.0)
@@ -84,7 +84,7 @@ def test_endpoints_of_ones_own_can_be_used() -> None:
 
 
 def test_the_server_is_told_who_the_client_is() -> None:
-    """A real server learns the user from a token."""
+    """A real server finds the principal by a token."""
     pair = HTTPPair(connected=False)
     pair.principal, pair.principal_key = "Ada", "ada"
     pair.connect()
@@ -111,7 +111,7 @@ def test_requests_arrive_in_another_order(revision: str) -> None:
 
 @BOTH_ERAS
 def test_an_exchange_can_be_held(revision: str) -> None:
-    """The request on its way there, or the response on its way back."""
+    """A test must be able to hold a request or a response."""
     pair = HTTPPair(revision=revision)
     pair.held = True
     call = called(pair)
@@ -132,7 +132,7 @@ def test_an_exchange_can_be_held(revision: str) -> None:
 
 @BOTH_ERAS
 def test_bytes_arrive_as_the_test_says(revision: str) -> None:
-    """First the head, then single bytes, both ways; each piece in flight can be seen."""
+    """A test must be able to deliver heads and single bytes, and see the rest in flight."""
     pair = HTTPPair(revision=revision)
     call = called(pair)
     exchange = pair.exchange_of(call)
@@ -162,7 +162,7 @@ def test_bytes_arrive_as_the_test_says(revision: str) -> None:
 
 @BOTH_ERAS
 def test_bytes_in_flight_can_be_changed(revision: str) -> None:
-    """A proxy between the two may write what it likes."""
+    """A proxy between the two sides may change any byte."""
     pair = HTTPPair(revision=revision)
     call = called(pair)
     pair.exchange_of(call).response_held = True
@@ -176,7 +176,7 @@ def test_bytes_in_flight_can_be_changed(revision: str) -> None:
 
 
 def test_a_cut_is_seen_by_both_sides() -> None:
-    """In 2026-07-28 it cancels the request, and loses the answer."""
+    """In 2026-07-28 a cut must cancel the request, and lose the response."""
     pair = HTTPPair(revision=MODERN)
     call = called(pair)
     request = pair.deliver_one(RequestReceived).request
@@ -195,7 +195,7 @@ def test_a_cut_is_seen_by_both_sides() -> None:
 
 
 def test_a_cut_may_be_seen_by_one_side_first() -> None:
-    """The other learns of it when it writes, or reads, or never."""
+    """The other side may notice when it writes, when it reads, or never."""
     pair = HTTPPair(revision=MODERN)
     call = called(pair)
     request = pair.deliver_one(RequestReceived).request
@@ -219,7 +219,7 @@ def test_a_cut_may_be_seen_by_one_side_first() -> None:
 
 
 def test_a_request_that_never_arrives() -> None:
-    """The server has nothing to cancel."""
+    """The server must get no cancellation of a request that it never got."""
     pair = HTTPPair(revision=MODERN)
     call = called(pair)
     exchange = pair.exchange_of(call)
@@ -243,7 +243,7 @@ def test_what_the_client_aborts_disconnects() -> None:
 
 
 def test_time_passes_on_both_sides() -> None:
-    """Deadlines pass in their order, and nothing is delivered meanwhile."""
+    """Deadlines must pass in order, and no message be delivered meanwhile."""
     pair = HTTPPair(now=100.0)
     call = pair.client.send_request("tools/call", {"name": "t"}, timeout=3, now=pair.now)
     assert pair.next_timeout() == 103.0
@@ -255,7 +255,7 @@ def test_time_passes_on_both_sides() -> None:
 
 
 def test_a_server_is_started_again() -> None:
-    """The client is told that the session is gone, and can open another."""
+    """The client must learn that its session is lost, and open another one."""
     pair = HTTPPair()
     (session,) = pair.server.sessions
     assert session.id == "session-1"
@@ -270,7 +270,7 @@ def test_a_server_is_started_again() -> None:
 
 @pytest.mark.parametrize("n_calls", [0, 2])
 def test_an_event_that_is_not_the_only_one_is_told(n_calls: int) -> None:
-    """With all that came instead."""
+    """The failure must list the events that came instead."""
     pair = HTTPPair()
     for _ in range(n_calls):
         called(pair)
@@ -281,7 +281,7 @@ def test_an_event_that_is_not_the_only_one_is_told(n_calls: int) -> None:
 
 @BOTH_ERAS
 def test_a_copy_goes_its_own_way(revision: str) -> None:
-    """From one state many ways can be tried."""
+    """A test may try several continuations of one state."""
     pair = HTTPPair(revision=revision)
     call = called(pair)
     pair.deliver_one(RequestReceived)
@@ -294,7 +294,7 @@ def test_a_copy_goes_its_own_way(revision: str) -> None:
 
 
 def test_a_ping_of_the_server_goes_by_the_stream() -> None:
-    """What belongs to no request of the client waits for the stream of its GET."""
+    """A ping must wait for the GET stream, since it belongs to no request of the client."""
     pair = HTTPPair()
     (session,) = pair.server.sessions
     pair.server.ping(session, now=pair.now)
@@ -304,14 +304,14 @@ def test_a_ping_of_the_server_goes_by_the_stream() -> None:
 
 
 def test_repr_names_the_request() -> None:
-    """It is what a failed test shows."""
+    """A failed test shows the repr."""
     pair = HTTPPair()
 
     assert repr(pair.exchange_of(called(pair))) == "<HTTPExchange POST /mcp>"
 
 
 def test_a_pair_waits_for_what_the_application_looks_up() -> None:
-    """Its questions are events like all others, and a copy of the pair has them, too."""
+    """Questions to the application are events, and must be in a copy of the pair too."""
     server = ServerEndpoint(
         info=SERVER_INFO,
         capabilities={"tools": {}},

@@ -1,4 +1,4 @@
-"""What `sansmcp.testing` offers, and what it needs for that."""
+"""The public names of `sansmcp.testing`, and the packages that they need."""
 
 import subprocess
 import sys
@@ -20,19 +20,19 @@ from sansmcp.testing import wire_bytes
 
 
 def test_every_public_name_is_there() -> None:
-    """Some names are looked up only when they are asked for, where a slip shows late."""
+    """Some names are imported only on use, where a mistake would show late."""
     for name in sansmcp.testing.__all__:
         assert getattr(sansmcp.testing, name) is not None
 
 
 def test_no_other_name_is_there() -> None:
-    """A name that is misspelt has to be told as for any module."""
+    """A misspelt name must raise as in any module."""
     with pytest.raises(AttributeError, match="has no attribute 'Pear'"):
         getattr(sansmcp.testing, "Pear")  # noqa: B009  # not an attribute for the type checkers
 
 
 def test_only_strategies_need_hypothesis() -> None:
-    """The pair is for everyone's tests, whatever they are written with."""
+    """The pair must be usable without hypothesis."""
     run = subprocess.run(
         [sys.executable, "-c", WITHOUT_HYPOTHESIS], capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""`Pair`: its wire does exactly what a test says, and records everything."""
+"""`Pair`: its wire does exactly what a test orders, and records everything."""
 
 import copy
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ RESULT: dict[str, Any] = {"content": []}
 
 
 def test_a_pair_is_connected_and_quiet() -> None:
-    """A test begins where the interesting part does."""
+    """A test should begin after the handshake, without events."""
     pair = Pair()
 
     assert pair.client.phase is pair.server.phase is Phase.OPERATING
@@ -51,7 +51,7 @@ def test_both_sides_speak_the_given_revision(revision: str) -> None:
 
 
 def test_a_pair_without_a_handshake() -> None:
-    """There the server knows no more of the client than each request says."""
+    """In 2026-07-28 the server knows the client from each request only."""
     pair = Pair(revision=MODERN_REVISIONS[-1])
 
     assert pair.client.revision == MODERN_REVISIONS[-1]
@@ -76,7 +76,7 @@ def test_a_pair_without_a_handshake() -> None:
 def test_a_pair_may_speak_several_revisions(
     client: Sequence[str], server: Sequence[str], agreed: str
 ) -> None:
-    """How two of different eras come together is what most tests of both eras are about."""
+    """Tests of both eras need two sides with different revisions."""
     pair = Pair(client_revisions=client, server_revisions=server)
 
     assert pair.client.revision == agreed
@@ -89,14 +89,14 @@ def test_a_pair_may_speak_several_revisions(
 
 
 def test_one_side_may_speak_one_revision_by_name() -> None:
-    """What is not said of a side is `revision`."""
+    """The other side must speak `revision`."""
     pair = Pair(revision="2025-06-18", client_revisions=ALL_REVISIONS)
 
     assert pair.client.revision == pair.server.revision == "2025-06-18"
 
 
 def test_connections_of_ones_own_are_used() -> None:
-    """What matters to a test may be capabilities or settings that only it knows."""
+    """A test may need capabilities or settings of its own."""
     client = ClientConnection(info=CLIENT_INFO)
     server = ServerConnection(info=SERVER_INFO, instructions="be brief")
     pair = Pair(client, server)
@@ -107,7 +107,7 @@ def test_connections_of_ones_own_are_used() -> None:
 
 
 def test_settings_reach_their_side() -> None:
-    """Limits are tested on one side while the other has none of them."""
+    """A limit is tested on one side, and must not apply to the other."""
     pair = Pair(client_config=Config(max_requests=1), server_config=Config(max_message_bytes=1_000))
     pair.client.send_request("ping")
     pair.to_server.drop()
@@ -121,7 +121,7 @@ def test_settings_reach_their_side() -> None:
 
 
 def test_connecting_by_hand_leaves_the_events() -> None:
-    """The handshake itself is what some tests are about."""
+    """Some tests are about the handshake itself."""
     pair = Pair(connected=False)
     assert pair.client.phase is pair.server.phase is Phase.NEW
     assert pair.transcript == []
@@ -133,7 +133,7 @@ def test_connecting_by_hand_leaves_the_events() -> None:
 
 
 def test_a_handshake_that_fails_is_told() -> None:
-    """A pair that silently is not connected would make a test pass for the wrong reason."""
+    """A pair that is silently not connected would let a test pass for the wrong reason."""
     client = ClientConnection(info=CLIENT_INFO, requires=["tools"])
 
     with pytest.raises(AssertionError, match="MISSING_CAPABILITY"):
@@ -153,7 +153,7 @@ def test_answer_after_cancel_is_dropped() -> None:
 
 
 def test_the_two_directions_are_apart() -> None:
-    """Races are made by delivering one direction before the other."""
+    """Races need one direction delivered before the other."""
     pair = Pair()
     call = pair.client.send_request("tools/call", CALL)
     request = pair.deliver_one(RequestReceived).request
@@ -188,7 +188,7 @@ def test_a_held_direction_is_passed_over_until_it_is_released() -> None:
 
 
 def test_bytes_and_messages_are_delivered_by_number() -> None:
-    """Cuts within a message are found only if a test can place them."""
+    """A test must be able to cut a message at a chosen byte."""
     pair = Pair()
     pair.client.ping()
     pair.client.ping()
@@ -206,7 +206,7 @@ def test_bytes_and_messages_are_delivered_by_number() -> None:
 
 
 def test_small_chunks_arrive_whole() -> None:
-    """One byte at a time is what the slowest pipe does."""
+    """The slowest pipe delivers one byte at a time."""
     whole, cut = Pair(), Pair()
     for pair, chunk_bytes in ((whole, None), (cut, 1)):
         pair.client.send_request("tools/call", CALL, progress=True)
@@ -218,7 +218,7 @@ def test_small_chunks_arrive_whole() -> None:
 
 
 def test_what_is_dropped_never_arrives() -> None:
-    """Lost messages are what timeouts are for."""
+    """Timeouts are tested with lost messages."""
     pair = Pair()
     first, second = pair.client.ping(), pair.client.ping()
 
@@ -234,7 +234,7 @@ def test_what_is_dropped_never_arrives() -> None:
 
 
 def test_noise_can_be_put_on_the_wire() -> None:
-    """What no connection of ours sends, others do."""
+    """Other programs send bytes that our connections never send."""
     pair = Pair()
     pair.to_client.put(b"Listening on port 8080\n")
 
@@ -245,7 +245,7 @@ def test_noise_can_be_put_on_the_wire() -> None:
 
 
 def test_a_stream_ends_behind_what_is_in_flight() -> None:
-    """The end overtakes nothing, comes once, and what is sent after it is lost."""
+    """The end must come once, behind all bytes, and later output be lost."""
     pair = Pair()
     pair.client.ping()
     pair.to_server.end()
@@ -276,7 +276,7 @@ def test_deliver_goes_on_to_the_end_of_the_stream() -> None:
 
 
 def test_time_is_a_number_that_both_sides_are_told() -> None:
-    """Timeouts fire when the test says, and at no other time."""
+    """Timeouts must fire when the test orders it, and at no other time."""
     pair = Pair()
     pair.client.send_request("tools/call", CALL, timeout=10)
     pair.server.send_request("roots/list", timeout=5)
@@ -294,7 +294,7 @@ def test_time_is_a_number_that_both_sides_are_told() -> None:
 
 
 def test_a_long_time_passes_every_deadline_on_its_way() -> None:
-    """A loop would wake at each of them; leaping over them would show fewer pings."""
+    """A real loop wakes at each deadline; skipping them would show fewer pings."""
     pair = Pair(client_config=Config(ping_interval=10, ping_timeout=10, max_failed_pings=3))
 
     pair.advance(60)
@@ -304,7 +304,7 @@ def test_a_long_time_passes_every_deadline_on_its_way() -> None:
 
 
 def test_without_a_clock_no_time_is_told() -> None:
-    """A caller without timeouts never tells the time."""
+    """A caller without timeouts gives no time."""
     pair = Pair(now=None)
     with pytest.raises(Exception, match="OWN-023"):
         pair.client.ping(timeout=1)
@@ -317,7 +317,7 @@ def test_without_a_clock_no_time_is_told() -> None:
 
 
 def test_one_event_is_taken_out_and_the_others_stay() -> None:
-    """What a test did not ask for may be what it checks next."""
+    """Other events must stay for the next check of the test."""
     pair = Pair()
     pair.client.ping()
     pair.client.send_request("tools/call", CALL)
@@ -329,7 +329,7 @@ def test_one_event_is_taken_out_and_the_others_stay() -> None:
 
 
 def test_one_event_means_one() -> None:
-    """A second event of the kind is a fault that a test must not overlook."""
+    """A second event of the kind is a fault that a test must not miss."""
     pair = Pair()
     pair.client.ping()
     pair.server.ping()
@@ -343,7 +343,7 @@ def test_one_event_means_one() -> None:
 
 
 def test_events_can_be_cleared_and_drained() -> None:
-    """Either through the pair or straight from the connection."""
+    """Events may be taken from the pair or from the connection."""
     pair = Pair()
     pair.client.ping()
     pair.deliver()
@@ -357,7 +357,7 @@ def test_events_can_be_cleared_and_drained() -> None:
 
 
 def test_a_copy_goes_its_own_way() -> None:
-    """Trying both outcomes of a race from one state needs two of it."""
+    """Trying both outcomes of a race needs two copies of one state."""
     pair = Pair()
     pair.client.send_request("tools/call", CALL, timeout=10)
     pair.to_client.put(b"noi")

@@ -41,12 +41,12 @@ def test_values_that_python_takes_for_equal_differ(one: object, other: object) -
 
 
 def test_the_order_of_members_does_not_count() -> None:
-    """Objects have none; two codecs may give them in another one."""
+    """JSON objects have no order, and two codecs may give different ones."""
     assert told(a=1, b={"c": 1, "d": 2}) == told(b={"d": 2, "c": 1}, a=1)
 
 
 def test_texts_are_as_expected() -> None:
-    """They are what a failing test shows, so they have to be readable."""
+    """A failed test shows these texts, so they must be readable."""
     pair = Pair()
     call = pair.client.send_request("tools/call", CALL, progress=True)
     pair.client.send_paginated("tools/list")
@@ -67,15 +67,16 @@ def test_texts_are_as_expected() -> None:
     ]
     assert ready == [
         "PageReceived(listing=<Listing tools/list open pages=0 items=0 stale=False>, items=[], "
-        "result={})"
+        "result={}, cached=None)"
     ]
     assert plain([ResponseReceived(request=call, result={})]) == [
-        "ResponseReceived(request=<OutgoingRequest tools/call id=2 open token=2>, result={})"
+        "ResponseReceived(request=<OutgoingRequest tools/call id=2 open token=2>, result={}, "
+        "cached=None)"
     ]
 
 
 def test_subscriptions_have_texts_too() -> None:
-    """What was asked for and what is honoured is what matters of them."""
+    """The requested and the granted filter must be in the text."""
     pair = Pair(revision=MODERN)
     subscription = pair.client.listen({"toolsListChanged": True}, data=1)
     pair.deliver()
@@ -94,7 +95,7 @@ def test_subscriptions_have_texts_too() -> None:
 
 
 def test_the_handshake_has_a_form_too() -> None:
-    """`Ready` carries what is known of the peer, which has no text of its own."""
+    """`Ready` has an object for the peer, which needs a form."""
     pair = Pair(connected=False)
     pair.connect()
 
@@ -118,7 +119,7 @@ print(plain(pair.client_events), plain(pair.server_events), pair.transcript)
 
 
 def test_events_and_bytes_are_the_same_whatever_the_hash_seed() -> None:
-    """Invariant 2. A set that is iterated over would make every run another one."""
+    """Invariant 2: iterating over a set would make each run different."""
     outputs = {
         subprocess.run(
             [sys.executable, "-c", SCENARIO],
@@ -137,7 +138,7 @@ def test_events_and_bytes_are_the_same_whatever_the_hash_seed() -> None:
 
 
 def test_a_copy_has_the_same_form() -> None:
-    """The explorer would never see a state a second time."""
+    """Otherwise the explorer would never recognise a state."""
     pair = Pair(client_config=Config(codec=MsgspecCodec()))
     call = pair.client.send_request("tools/call", CALL, progress=True, timeout=4)
     pair.client.send_paginated("tools/list")
@@ -165,7 +166,7 @@ CHANGES: list[Callable[[Pair], object]] = [
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_any_change_of_state_changes_the_form(change: Callable[[Pair], object]) -> None:
-    """States that differ must never be taken for one: what follows from one would go untried."""
+    """Different states with one form would leave paths unexplored."""
     pair = Pair()
     pair.client.send_request("tools/call", CALL, progress=True)
     pair.deliver()
@@ -178,7 +179,7 @@ def test_any_change_of_state_changes_the_form(change: Callable[[Pair], object]) 
 
 
 def test_a_call_that_raises_changes_no_form() -> None:
-    """Invariant 7 is checked with it, so it must not change by itself either."""
+    """Invariant 7 is checked by this form, so the form must not change by itself."""
     pair = Pair()
     before = canonical(pair)
     with pytest.raises(LocalProtocolError):
@@ -203,19 +204,19 @@ def test_a_call_that_raises_changes_no_form() -> None:
     ],
 )
 def test_values_of_other_types_have_other_forms(one: object, other: object) -> None:
-    """Python takes some of them for equal."""
+    """Python treats some of them as equal."""
     assert canonical(one) != canonical(other)
 
 
 def test_it_counts_which_places_hold_the_same_object() -> None:
-    """A handle in two tables is one request; two alike handles are two."""
+    """One handle in two tables is one request; two equal handles are two."""
     shared: list[int] = []
 
     assert canonical([shared, shared]) != canonical([shared, list(shared)])
 
 
 def test_the_callers_own_things_do_not_count() -> None:
-    """`wake` and `data` may hold anything, which says nothing about the connection."""
+    """`wake` and `data` belong to the caller, and are no state of the connection."""
     one, other = Pair(), Pair()
     for pair, data in ((one, object()), (other, None)):
         pair.client.send_request("tools/call", CALL, data=data)
@@ -225,7 +226,7 @@ def test_the_callers_own_things_do_not_count() -> None:
 
 
 def test_data_of_subscriptions_does_not_count() -> None:
-    """Theirs is the caller's, as that of every handle."""
+    """`data` of a subscription belongs to the caller, as that of every handle."""
     one, other = Pair(revision=MODERN), Pair(revision=MODERN)
     for pair, data in ((one, object()), (other, None)):
         pair.client.listen({"toolsListChanged": True}, data=data)
@@ -243,12 +244,12 @@ class _Noted:
 
 
 def test_data_counts_where_it_is_no_handles() -> None:
-    """Errors and wires have a member of that name, too."""
+    """Errors and wires have a member `data` which is state."""
     assert canonical(_Noted(1)) != canonical(_Noted(2))
 
 
 def test_plain_takes_any_iterable_of_events() -> None:
-    """A generator is as good as a list."""
+    """A generator of events must work like a list."""
     events: list[Event] = [NotificationReceived(method="m", params={})]
 
     assert plain(iter(events)) == plain(events)

@@ -1,6 +1,6 @@
 """A client and a server driven at random; invariants 5 to 10 hold after every step.
 
-What either side sends is held against the official schema by the fixture in `conftest`.
+The fixture in `conftest` checks all output against the official schema.
 """
 
 from collections import Counter
@@ -66,7 +66,7 @@ MODERN_EVENTS = {
 
 
 class Watched(ConnectionMachine):
-    """Counts what came about, so that a machine that has stopped doing much is noticed."""
+    """Counts the events, so that a machine that does too little is noticed."""
 
     seen: ClassVar[Counter[str]]
 
@@ -82,7 +82,7 @@ class Watched(ConnectionMachine):
 
     @classmethod
     def demand(cls, least: dict[str, int]) -> None:
-        """Each of these came about more often than that."""
+        """Assert that each of these events came more often than this."""
         found = {name: cls.seen[name] for name in least}
         assert {name: n for name, n in found.items() if n <= least[name]} == {}
 
@@ -153,7 +153,7 @@ def run(machine: type[ConnectionMachine], lengths: Mapping[int, int] = LENGTHS) 
 
 @pytest.mark.parametrize("machine", [Newest, WithBatches, Modern, Mixed])
 def test_promises_are_kept_in_a_few_examples(machine: type[Watched]) -> None:
-    """What most changes break shows at once; the tests that follow try very much."""
+    """Most faults show in a few examples; the tests below try many more."""
     run(machine, FEW)
 
     assert machine.kinds() >= {"RequestReceived", "ResponseReceived", "RequestFailed"}
@@ -161,7 +161,7 @@ def test_promises_are_kept_in_a_few_examples(machine: type[Watched]) -> None:
 
 @pytest.mark.proof
 def test_every_promise_is_kept_in_2025_11_25() -> None:
-    """Races of answers, cancellations, time and ends are where implementations break."""
+    """Races of responses, cancellations, time and ends break most implementations."""
     run(Newest)
 
     assert Newest.kinds() == EVERY_EVENT - MODERN_EVENTS
@@ -170,7 +170,7 @@ def test_every_promise_is_kept_in_2025_11_25() -> None:
 
 @pytest.mark.proof
 def test_every_promise_is_kept_in_2025_03_26() -> None:
-    """Batches hold back answers until the last one is there, whatever becomes of the others."""
+    """A batch must hold back responses until its last request has ended."""
     run(WithBatches)
 
     # Before 2025-11-25 an error without an id has no valid form, so that nobody here sends one.
@@ -180,7 +180,7 @@ def test_every_promise_is_kept_in_2025_03_26() -> None:
 
 @pytest.mark.proof
 def test_every_promise_is_kept_in_2026_07_28() -> None:
-    """Rounds of questions and subscriptions are requests that outlive what they were."""
+    """Rounds of questions and subscriptions are requests with several states."""
     run(Modern)
 
     assert Modern.kinds() == EVERY_EVENT - {"PingEnded"}  # there are no pings
@@ -202,7 +202,7 @@ def test_every_promise_is_kept_in_2026_07_28() -> None:
 
 @pytest.mark.proof
 def test_every_promise_is_kept_between_the_eras() -> None:
-    """One stream carries both, and which one it is may be found out late."""
+    """One stream carries both eras, and the client may find out late which one counts."""
     run(Mixed)
 
     assert Mixed.kinds() >= MODERN_EVENTS | {"PingEnded", "ResponseReceived", "RequestFailed"}
@@ -220,19 +220,19 @@ def test_every_promise_is_kept_between_the_eras() -> None:
 
 
 class OfBothEras(ConnectionMachine):
-    """What a user would write."""
+    """A subclass as a user would write it."""
 
     speaks = Mixed.speaks
 
 
 @pytest.mark.parametrize("machine", [ConnectionMachine, OfBothEras])
 def test_the_machine_needs_no_counting(machine: type[ConnectionMachine]) -> None:
-    """It is shipped to be used as it is, too."""
+    """Users get the machine without the counters of these tests."""
     run_state_machine_as_test(machine, settings=settings(QUICK, max_examples=15))
 
 
 def begun(machine: ConnectionMachine, configs: int = 4) -> ConnectionMachine:
-    """A machine that can be driven by hand, as the steps of a failure that hypothesis shows."""
+    """A machine that a test drives by hand, like the printed steps of a failure."""
     sides = (Side.CLIENT, Side.SERVER)
     machine.begin(
         configs=configs, speaking=0, connected=True, patience=60, prompt=sides, joining=True
@@ -241,14 +241,14 @@ def begun(machine: ConnectionMachine, configs: int = 4) -> ConnectionMachine:
 
 
 def settle(machine: ConnectionMachine) -> None:
-    """Let everything arrive, one way and back."""
+    """Deliver everything, in both directions."""
     machine.promises_are_kept()
     machine.promises_are_kept()
 
 
 @pytest.mark.parametrize("how", sorted(set(PROVISIONS)))
 def test_questions_are_answered_in_every_way(how: str) -> None:
-    """Well, which makes another round, or badly, which makes none and leaves the first one."""
+    """A valid answer must lead to another round, and an invalid one leave the first round open."""
     machine = begun(Modern())
     tools_call = methods_of((machine.revision,), Side.CLIENT).index("tools/call")
     machine.send_request((Side.CLIENT, tools_call), {})
@@ -273,7 +273,7 @@ def test_questions_are_answered_in_every_way(how: str) -> None:
 @pytest.mark.parametrize("side", Side)
 @pytest.mark.parametrize("how", ["end", "eof", "drain", "close", "send_failed"])
 def test_a_conversation_ends_in_every_way(side: Side, how: str) -> None:
-    """Few of the examples in each run come to an end of their own, and each has its promises."""
+    """Few random examples reach an end, and each kind of end has its promises."""
     machine = begun(Newest())
     machine.set_going(side, {})
     machine.end((side, how))
@@ -284,7 +284,7 @@ def test_a_conversation_ends_in_every_way(side: Side, how: str) -> None:
 
 
 def test_subscriptions_are_taken_by_hand_and_ended() -> None:
-    """With the last of the settings the server acknowledges; with the others the library does."""
+    """The last setting acknowledges by hand, the others in the library."""
     machine = begun(Modern(), configs=8)
     machine.set_going(Side.CLIENT, {"notifications": {"toolsListChanged": True}})
     settle(machine)
@@ -303,7 +303,7 @@ def test_subscriptions_are_taken_by_hand_and_ended() -> None:
 
 
 def test_a_request_may_become_a_task() -> None:
-    """Progress goes on behind the answer then, and cancelling it is another request."""
+    """Progress must go on after the response, and a cancellation be another request."""
     machine = begun(ConnectionMachine())
     tools_call = methods_of((machine.revision,), Side.CLIENT).index("tools/call")
     machine.send_request((Side.CLIENT, tools_call), {"progress": True, "max_timeout": 9.0})
@@ -319,7 +319,7 @@ def test_a_request_may_become_a_task() -> None:
 
 
 def test_calls_are_joined_to_batches_where_the_revision_has_them() -> None:
-    """The library sends no batches of requests, others do."""
+    """The library sends no batches of requests, but other clients do."""
     machine = begun(WithBatches())
     before = len(machine.pair.transcript)
     for _ in range(2):
@@ -333,7 +333,7 @@ def test_calls_are_joined_to_batches_where_the_revision_has_them() -> None:
 
 
 def test_nothing_is_put_into_an_unfinished_line() -> None:
-    """What a cut message and a foreign one mean together, nobody could say."""
+    """The meaning of a foreign line inside a cut message is undefined."""
     nothing_to_draw: Any = None
     machine = begun(ConnectionMachine())
     machine.pair.to_server.put(b"{")
@@ -344,7 +344,7 @@ def test_nothing_is_put_into_an_unfinished_line() -> None:
 
 
 class BehindTheBack(ConnectionMachine):
-    """Asks for something that the books do not know."""
+    """Sends a request that the books do not know."""
 
     @rule(side=st.sampled_from(Side))
     def ask_secretly(self, side: Side) -> None:
@@ -372,20 +372,20 @@ class NeverOver(ConnectionMachine):
 
 
 class NoPair(ConnectionMachine):
-    """Has nothing to drive."""
+    """A machine without a pair."""
 
     def make_pair(self, client_config: Config, server_config: Config) -> Pair:
         raise ZeroDivisionError("no pair")
 
 
 def test_a_machine_that_cannot_begin_says_why() -> None:
-    """Tidying up what was never made must not hide the reason."""
+    """A failing teardown must not hide the reason."""
     with pytest.raises(ZeroDivisionError, match="no pair"):
         run_state_machine_as_test(NoPair, settings=QUICK)
 
 
 @pytest.mark.parametrize("machine", [BehindTheBack, Forgetful, NeverOver])
 def test_the_machine_notices_what_is_wrong(machine: type[ConnectionMachine]) -> None:
-    """Checks that have never failed may be checks of nothing."""
+    """A check that never fails may check nothing."""
     with without_tracing(), pytest.raises(InvariantBroken):
         run_state_machine_as_test(machine, settings=settings(QUICK, phases=[Phase.generate]))

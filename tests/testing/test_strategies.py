@@ -1,4 +1,4 @@
-"""Each strategy gives what its name says, in all variants."""
+"""Each strategy generates what its name says, in all variants."""
 
 import copy
 import json
@@ -46,9 +46,9 @@ SENDERS: dict[Side, Sender] = {Side.CLIENT: "client", Side.SERVER: "server"}
 
 
 def missing(strategy: st.SearchStrategy[Any], wanted: Wanted) -> list[str]:
-    """Which kinds of values a strategy does not give, as far as 2,000 examples can tell.
+    """The kinds of values that a strategy does not generate in 2,000 examples.
 
-    Examples of one run are alike, so there are several short ones, with fixed seeds.
+    Examples of one run are alike, so there are several short runs with fixed seeds.
     """
     left = dict(wanted)
 
@@ -73,12 +73,12 @@ def missing(strategy: st.SearchStrategy[Any], wanted: Wanted) -> list[str]:
 
 @given(json_values())
 def test_any_json_value_survives_a_round_trip(value: object) -> None:
-    """Big integers and lone surrogates are JSON as well."""
+    """Big integers and lone surrogates must be included."""
     assert json.loads(encoded(value)) == value
 
 
 def test_json_values_hold_the_odd_ones() -> None:
-    """What no example holds is never tested."""
+    """A value that no example has is never tested."""
     odd: Wanted = {
         "big integer": lambda value: isinstance(value, int) and abs(value) > 2**64,
         "surrogate": lambda value: isinstance(value, str) and "\ud800" in value,
@@ -91,7 +91,7 @@ def test_json_values_hold_the_odd_ones() -> None:
 
 
 def is_unicode(value: object) -> bool:
-    """Whether the validator can hold it: it knows nothing of lone surrogates."""
+    """Whether the validator can hold this text: it does not accept lone surrogates."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -108,7 +108,7 @@ def has_list(value: Any) -> bool:
 
 
 def test_ids_and_tokens_are_of_every_kind() -> None:
-    """`1`, `1.0` and `"1"` have to be told apart, or not."""
+    """`1`, `1.0` and `"1"` must all occur."""
     ids: Wanted = {kind.__name__: partial(is_exactly, kind) for kind in (int, str, float)}
     bad: Wanted = {kind.__name__: partial(is_exactly, kind) for kind in (bool, float, list, dict)}
     tokens: Wanted = {repr(token): partial(operator.eq, token) for token in (0, "", 1, "1")}
@@ -124,14 +124,14 @@ def is_exactly(kind: type, value: object) -> bool:
 
 @given(st.one_of(requests(), notifications(), answers(), messages(), messages(MODERN)))
 def test_messages_are_well_formed(message: dict[str, Any]) -> None:
-    """A test of valid messages that are not valid tests something else."""
+    """A test of valid messages needs messages that are valid."""
     check_message(encoded(message))
 
 
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize("sender", Side)
 def test_calls_are_valid_by_the_official_schema(revision: str, sender: Side) -> None:
-    """Our tables say what may be sent; the schema is an opinion from outside."""
+    """The schema is independent of the tables of this library."""
 
     @given((requests(revision, sender) | notifications(revision, sender)).filter(is_unicode))
     @examples(30, 500)
@@ -145,7 +145,7 @@ def test_calls_are_valid_by_the_official_schema(revision: str, sender: Side) -> 
 
 @given(st.sampled_from(Side), st.data())
 def test_a_peer_finds_nothing_wrong_with_them(sender: Side, data: st.DataObject) -> None:
-    """A valid call leads to work, and not to a complaint."""
+    """A valid call must not be reported as a breach."""
     message = data.draw(requests(sender=sender).filter(lambda call: call["method"] != "initialize"))
     receiver = copy.deepcopy(CONNECTED).side(sender.other)
     receiver.receive_data(encoded({**message, "id": 1_000}) + b"\n")
@@ -155,7 +155,7 @@ def test_a_peer_finds_nothing_wrong_with_them(sender: Side, data: st.DataObject)
 
 @given(data=st.data())
 def test_a_modern_server_finds_nothing_wrong_with_requests(data: st.DataObject) -> None:
-    """Each of them has the envelope without which it would be refused."""
+    """Each request must have a valid envelope."""
     message = data.draw(requests(MODERN, Side.CLIENT))
     server = Pair(revision=MODERN, connected=False).server
     server.receive_data(encoded(message) + b"\n")
@@ -164,7 +164,7 @@ def test_a_modern_server_finds_nothing_wrong_with_requests(data: st.DataObject) 
 
 
 def test_a_modern_server_sends_no_requests() -> None:
-    """It asks inside of results, and tells in notifications."""
+    """A modern server must generate results with questions, and notifications."""
     assert requests(MODERN, Side.SERVER).is_empty
     kinds: Wanted = {
         "tagged": lambda message: b"subscriptionId" in encoded(message),
@@ -181,7 +181,7 @@ def test_a_modern_server_sends_no_requests() -> None:
 
 
 def test_modern_requests_are_of_every_kind() -> None:
-    """First rounds and later ones, with all that an envelope may hold, or the least of it."""
+    """First and later rounds must occur, with full and minimal envelopes."""
     kinds: Wanted = {
         "answers": lambda message: "inputResponses" in message["params"],
         "state": lambda message: "requestState" in message["params"],
@@ -201,7 +201,7 @@ def test_modern_requests_are_of_every_kind() -> None:
 
 
 def test_nearly_modern_messages_have_bad_envelopes() -> None:
-    """What a request has to say for itself may be missing, or be no such thing."""
+    """A member of the envelope must be missing or invalid."""
     version, capabilities, level = (
         f"io.modelcontextprotocol/{name}"
         for name in ("protocolVersion", "clientCapabilities", "logLevel")
@@ -227,7 +227,7 @@ def test_nearly_modern_messages_have_bad_envelopes() -> None:
 
 
 def test_wires_are_of_every_revision() -> None:
-    """A server of both eras reads both."""
+    """A server of both eras must read all of them."""
     kinds: Wanted = {
         "modern": lambda wire: b"io.modelcontextprotocol/protocolVersion" in wire,
         "legacy": lambda wire: b'"initialize"' in wire,
@@ -237,7 +237,7 @@ def test_wires_are_of_every_revision() -> None:
 
 
 def test_nearly_messages_have_something_wrong() -> None:
-    """One fault at a time shows which rule finds it."""
+    """One fault in a message shows which rule finds it."""
     wrong: Wanted = {
         "no version": lambda message: "jsonrpc" not in message,
         "bad id": lambda message: message.get("id") is True,
@@ -251,7 +251,7 @@ def test_nearly_messages_have_something_wrong() -> None:
 
 
 def test_batches_are_of_every_kind() -> None:
-    """Empty, single, mixed, and with something inside that is no message."""
+    """Empty, single and mixed batches must occur, and some with an invalid message."""
     kinds: Wanted = {
         "empty": lambda batch: batch == [],
         "no message": lambda batch: 1 in batch,
@@ -262,7 +262,7 @@ def test_batches_are_of_every_kind() -> None:
 
 
 def test_lines_have_every_damage() -> None:
-    """Each of them has ended connections in the field."""
+    """Each kind of damage has ended connections in the field."""
     damages: Wanted = {
         "no UTF-8": lambda line: "\ufffd" in line.decode(errors="replace"),
         "NaN": lambda line: b"NaN" in line,
@@ -278,7 +278,7 @@ def test_lines_have_every_damage() -> None:
 
 
 def test_wires_are_damaged_between_lines_too() -> None:
-    """Where a line begins and ends is what framing is about."""
+    """Framing is tested by damage at the start and end of lines."""
     damages: Wanted = {
         "nothing": lambda wire: wire == b"",
         "BOM": lambda wire: wire.startswith(b"\xef\xbb\xbf"),
@@ -294,13 +294,13 @@ OLD_LINES = wire_lines("2024-11-05", Side.SERVER)
 
 @given(OLD_LINES)
 def test_messages_are_those_of_the_wanted_side_and_revision(line: bytes) -> None:
-    """A call of the other side or of another revision is judged by other rules."""
+    """A call of another side or revision would be judged by other rules."""
     assert b'"tools/list"' not in line
     assert b'"elicitation/create"' not in line
 
 
 def test_messages_are_among_the_damage() -> None:
-    """Damage is worth little without good messages around it."""
+    """Damaged lines need good messages around them."""
     assert missing(OLD_LINES, {"roots": lambda line: b'"roots/list"' in line}) == []
 
 

@@ -11,7 +11,7 @@ DEFINITIONS = {one.name: one for _, found in read_vocabulary().values() for one 
 
 
 def test_every_public_name_is_on_the_page_once() -> None:
-    """A name without an entry can be imported, and looked up nowhere."""
+    """A name without an entry can be imported, but not looked up."""
     names = [one.name for _, found in read_vocabulary().values() for one in found]
 
     assert sorted(names) == sorted(sansmcp.types.__all__)
@@ -19,7 +19,7 @@ def test_every_public_name_is_on_the_page_once() -> None:
 
 @pytest.mark.parametrize("name", DEFINITIONS)
 def test_every_definition_says_what_it_is(name: str) -> None:
-    """The name alone is what the reader came with."""
+    """A reader knows the name, and looks for its meaning."""
     assert DEFINITIONS[name].text
 
 
@@ -29,7 +29,7 @@ def test_every_module_has_a_title() -> None:
 
 
 def keys_of(one: Definition) -> dict[str, bool]:
-    """The keys of a definition, those of its bases with them, and whether they are required."""
+    """The keys of a definition and of its bases, and whether they are required."""
     found = {key.name: key.required for key in one.keys}
     for base in one.bases:
         found |= keys_of(DEFINITIONS[base])
@@ -40,7 +40,7 @@ def keys_of(one: Definition) -> dict[str, bool]:
     "name", [name for name in DEFINITIONS if is_typeddict(getattr(sansmcp.types, name))]
 )
 def test_every_key_is_on_the_page(name: str) -> None:
-    """The source is read there by other rules than Python's own."""
+    """The page reads the source by other rules than Python."""
     definition = getattr(sansmcp.types, name)
     shown = keys_of(DEFINITIONS[definition.__name__])
 

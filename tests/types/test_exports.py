@@ -14,11 +14,22 @@ from typing import Any
 import pytest
 
 import sansmcp
+import sansmcp.auth
+import sansmcp.content
 import sansmcp.http
+import sansmcp.limits
 import sansmcp.observer
 import sansmcp.testing
 
-PUBLIC: list[ModuleType] = [sansmcp, sansmcp.http, sansmcp.observer, sansmcp.testing]
+PUBLIC: list[ModuleType] = [
+    sansmcp,
+    sansmcp.auth,
+    sansmcp.content,
+    sansmcp.http,
+    sansmcp.limits,
+    sansmcp.observer,
+    sansmcp.testing,
+]
 # Public methods of these are inherited from a class that is private.
 FACES = (sansmcp.ClientConnection, sansmcp.ServerConnection)
 
@@ -49,14 +60,14 @@ def test_dir_names_what_is_imported_late() -> None:
 
 @pytest.mark.parametrize("module", [sansmcp, sansmcp.observer, sansmcp.testing])
 def test_unknown_names_are_told_as_such(module: ModuleType) -> None:
-    """`hasattr` and `from sansmcp import x` depend on it."""
+    """`hasattr` and `from sansmcp import x` depend on the right exception."""
     with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'Nope'"):
         module.Nope  # noqa: B018
 
 
 @pytest.mark.parametrize("name", sansmcp.__all__)
 def test_public_names_can_be_pickled(name: str) -> None:
-    """What a worker process is given, also where nothing was imported late there."""
+    """A worker process must be able to load names that it has not imported yet."""
     value = getattr(sansmcp, name)
     code = "import pickle, sys\npickle.load(sys.stdin.buffer)\n"
 
@@ -70,7 +81,7 @@ def test_public_names_can_be_pickled(name: str) -> None:
 
 @pytest.mark.parametrize("package", PUBLIC, ids=lambda package: package.__name__)
 def test_all_of_it_can_be_imported_once(package: ModuleType) -> None:
-    """Also what is imported late, because it needs an extra."""
+    """Names that need an extra, and are imported late, are included."""
     assert len(set(package.__all__)) == len(package.__all__)
     assert not [name for name in package.__all__ if getattr(package, name, None) is None]
 
@@ -80,7 +91,10 @@ def test_modules_are_private() -> None:
     modules = {module.name for module in pkgutil.iter_modules(sansmcp.__path__)}
 
     assert {name for name in modules if not name.startswith("_")} == {
+        "auth",
+        "content",
         "http",
+        "limits",
         "observer",
         "testing",
         "types",
@@ -107,7 +121,7 @@ def explained() -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", EXPLAINED := explained())
 def test_everything_public_has_a_docstring(name: str) -> None:
-    """The reference is made of them."""
+    """The reference is made of these docstrings."""
     text = EXPLAINED[name].__doc__ or ""
 
     assert len(text.strip()) > 10
@@ -115,7 +129,7 @@ def test_everything_public_has_a_docstring(name: str) -> None:
 
 
 def test_both_faces_offer_what_the_design_names() -> None:
-    """The four groups of methods, and nothing else public."""
+    """Both classes must have the four groups of methods, and no other public ones."""
     common = {
         *("receive_data", "receive_message", "receive_eof", "send_failed", "handle_timeout"),
         *("send_request", "send_notification", "send_result", "send_error", "send_progress"),
@@ -123,13 +137,17 @@ def test_both_faces_offer_what_the_design_names() -> None:
         *("next_event", "data_to_send", "buffers_to_send", "messages_to_send", "next_timeout"),
         *("state", "phase", "revision", "peer", "pending_requests", "open_requests", "paused"),
         *("unsent_bytes", "subscriptions", "forgotten_answers", "forgotten_ids"),
+        *("create_task", "update_task", "complete_task", "fail_task", "cancel_task"),
+        *("adopt_task", "open_tasks", "task_changed", "resume_task", "leave_task"),
+        *("followed_tasks", "follows_task"),
+        *("provide_task", "provide_tasks", "task_stored", "fail_task_lookup"),
     }
     client, server = ({name for name in dir(face) if name[0] != "_"} for face in FACES)
 
-    assert client == common | {"start", "listen", "provide_input"}
+    assert client == common | {"start", "listen", "provide_input", "provide_task_input"}
     assert server == common | {
         *("send_log", "publish", "require_input", "read_state"),
-        *("listeners", "acknowledge", "end_listener"),
+        *("listeners", "acknowledge", "end_listener", "require_task_input"),
     }
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -9,6 +10,12 @@ INFO = "info={'name': 'x', 'version': '1.0'}"
 CONNECT = f"connect_http('http://127.0.0.1:1/mcp', {INFO})"
 SERVE = f"serve_http(print, port=0, {INFO}, capabilities={{}})"
 ENTER = "    async with m.{}: pass\n"
+PROTECTED = (
+    "from sansmcp.auth import *\n"
+    "v = IntrospectionVerifier('https://a.example', issuer='a', client_id='c', client_secret='s')\n"
+    "r = ProtectedResource('https://b.example/mcp', authorization_servers=['https://a.example'])\n"
+    f"App(print, {INFO}, access=ResourceServer(r, v))\n"
+)
 RUN: dict[str, str] = {
     "trio": "import trio, sansmcp_io.trio as m\nasync def main():\n{}trio.run(main)",
     "asyncio": "import asyncio, sansmcp_io.asyncio as m\nasync def main():\n{}asyncio.run(main())",
@@ -25,14 +32,22 @@ PROGRAMS: dict[str, tuple[str, str]] = {
     **{
         f"{loop} server": ("h11", run.format(f"    await m.{SERVE}\n")) for loop, run in RUN.items()
     },
+    "verifier below ASGI": ("h11", f"from sansmcp_io.asgi import App\n{PROTECTED}"),
+    "verifier below WSGI": ("h11", f"from sansmcp_io.wsgi import App\n{PROTECTED}"),
     "codec": ("msgspec", "import sansmcp\nsansmcp.MsgspecCodec()"),
     "strategies": ("hypothesis", "from sansmcp.testing import wire_bytes"),
+    "keys": ("joserfc", "import sansmcp.auth.jose"),
 }
-EXTRAS = {"msgspec": "fast", "hypothesis": "testing", "httpx2": "httpx"}
+EXTRAS = {
+    "msgspec": "fast",
+    "hypothesis": "testing",
+    "httpx2": "httpx",
+    "joserfc": "oauth-jwt",
+}
 
 
 def last_line(hidden: str, program: str) -> str:
-    """What a program ends with in an environment that lacks a package."""
+    """The last line of a program in an environment that lacks a package."""
     finder = (
         "import sys\n"
         "class Hidden:\n"
@@ -53,7 +68,7 @@ def last_line(hidden: str, program: str) -> str:
 
 @pytest.mark.parametrize("case", PROGRAMS)
 def test_error_says_what_to_install(case: str) -> None:
-    """`No module named 'h11'` does not say that it is an extra, nor which."""
+    """`No module named 'h11'` does not name the extra to install."""
     package, program = PROGRAMS[case]
     said = last_line(package, program)
 
@@ -63,10 +78,14 @@ def test_error_says_what_to_install(case: str) -> None:
 
 @pytest.mark.parametrize(
     ("package", "program"),
-    [("outcome", "import sansmcp_io.trio"), ("attr", "import sansmcp_io.trio")],
+    [
+        ("outcome", "import sansmcp_io.trio"),
+        ("attr", "import sansmcp_io.trio"),
+        ("cryptography", "import sansmcp.auth.jose"),
+    ],
 )
 def test_another_package_that_is_missing_is_named_itself(package: str, program: str) -> None:
-    """To install the extra again would not help whoever lacks something else."""
+    """Installing the extra would not help if another package is missing."""
     assert last_line(package, program) == f"ModuleNotFoundError: No module named {package!r}"
 
 
@@ -80,3 +99,16 @@ def test_codec_and_strategies_say_it_in_this_process(monkeypatch: pytest.MonkeyP
         sansmcp.MsgspecCodec()
     with pytest.raises(ModuleNotFoundError, match=r"wire_bytes needs hypothesis: .*\[testing\]"):
         sansmcp.testing.__getattr__("wire_bytes")
+
+
+def test_keys_say_it_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coverage sees the error of `sansmcp.auth.jose`; another missing module is named itself."""
+    signers = "sansmcp.auth._jose.signers"
+    monkeypatch.delitem(sys.modules, "sansmcp.auth.jose", raising=False)
+    monkeypatch.delitem(sys.modules, signers, raising=False)
+    monkeypatch.setitem(sys.modules, "joserfc", None)
+    with pytest.raises(ModuleNotFoundError, match=r"needs joserfc: .*\[oauth-jwt\]"):
+        import_module("sansmcp.auth.jose")
+    monkeypatch.setitem(sys.modules, signers, None)
+    with pytest.raises(ModuleNotFoundError, match=signers):
+        import_module("sansmcp.auth.jose")

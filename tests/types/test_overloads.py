@@ -1,6 +1,6 @@
 """The overloads cover every method, each with its own params and result.
 
-That type checkers make of them what they should is told in `tests/typing`, which they read.
+The modules in `tests/typing` show that type checkers read them correctly.
 """
 
 import inspect
@@ -28,7 +28,7 @@ NAMES: Final = {**vars(types), **vars(sansmcp), **vars(adapter_requests), **vars
 
 
 def filed(module: ModuleType, name: str) -> Any:
-    """What `get_overloads` finds them by: there is no implementation that could be asked."""
+    """The key of a method for `get_overloads`, as there is no implementation to ask."""
     return SimpleNamespace(__module__=module.__name__, __qualname__=name)
 
 
@@ -37,6 +37,7 @@ FACES: Final[dict[Side, Any]] = {
     Side.SERVER: filed(typed_requests, "ServerRequests.send_request"),
 }
 REQUEST: Final = filed(adapter_requests, "AsyncRequests.request")
+START_TASK: Final = filed(adapter_requests, "TaskRequests.start_task")
 BLOCKING: Final = filed(adapter_requests, "BlockingRequests.request")
 SENT_BY_THE_LIBRARY: Final = {"initialize"}  # by `start`; `send_request` refuses it
 ANSWERED_EMPTY: Final = {"logging/setLevel", "ping", "resources/subscribe", "resources/unsubscribe"}
@@ -70,7 +71,7 @@ def overloads_of(function: Callable[..., Any]) -> list[tuple[list[str], dict[str
 
 
 def request_types() -> dict[str, Any]:
-    """The type of each request by its method."""
+    """The type of the request of each method."""
     found: dict[str, Any] = {}
     for request in alternatives(types.ClientRequest) + alternatives(types.ServerRequest):
         hints = get_type_hints(request)
@@ -80,22 +81,33 @@ def request_types() -> dict[str, Any]:
 
 @pytest.mark.parametrize("side", Side)
 def test_send_request_has_an_overload_for_each_method_of_its_side(side: Side) -> None:
-    """The params of a method that has none are not checked."""
+    """The params of a method without an overload would not be checked."""
     names = [name for names, _ in overloads_of(FACES[side]) for name in names]
 
     assert sorted(names) == sorted(methods_of(side))
 
 
 def test_request_of_adapters_has_an_overload_for_each_method() -> None:
-    """The same, and the result of a method that has none is not known."""
+    """The result of a method without an overload would have no type."""
     names = {name for names, _ in overloads_of(REQUEST) for name in names}
 
     assert names == methods_of(*Side)
 
 
-@pytest.mark.parametrize("function", [*FACES.values(), REQUEST], ids=["client", "server", "io"])
+def test_start_task_has_an_overload_for_each_method_that_a_client_sends_for_a_task() -> None:
+    """The params of a method without an overload would not be checked."""
+    (rows,) = [names for names, _ in overloads_of(START_TASK)]
+
+    assert rows == ["tools/call"]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [*FACES.values(), REQUEST, START_TASK],
+    ids=["client", "server", "io", "task"],
+)
 def test_params_of_an_overload_are_those_of_its_method(function: Callable[..., Any]) -> None:
-    """Params that fit another method would be taken for right."""
+    """Type checkers would accept params of another method."""
     for names, hints in overloads_of(function):
         given = alternatives(hints["params"])
         for name in names:
@@ -114,7 +126,7 @@ def keys_of(kinds: list[Any]) -> set[str]:
 
 
 def test_results_of_an_overload_are_those_of_its_method() -> None:
-    """A result that is taken for another one is read wrongly."""
+    """Callers would read a result with the wrong type."""
     for (name,), hints in overloads_of(REQUEST):
         if types.UncheckedParams not in alternatives(hints["params"]):
             expected = "CreateTaskResult"
@@ -133,6 +145,8 @@ def test_results_of_an_overload_are_those_of_its_method() -> None:
         (sansmcp.ClientConnection.send_request, typed_requests.RequestOptions),
         (sansmcp.ServerConnection.send_request, typed_requests.RequestOptions),
         (sansmcp_io.blocking.Client.request, adapter_requests.RequestKeywords),
+        (sansmcp_io.blocking.Client.start_task, adapter_requests.RequestKeywords),
+        (sansmcp_io.trio.Client.start_task, adapter_requests.RequestKeywords),
         (sansmcp_io.blocking.Server.request, adapter_requests.RequestKeywords),
         (sansmcp_io.blocking.Call.request, adapter_requests.RequestKeywords),
         (sansmcp_io.trio.Client.request, adapter_requests.RequestKeywords),
@@ -141,7 +155,7 @@ def test_results_of_an_overload_are_those_of_its_method() -> None:
     ],
 )
 def test_options_are_the_keyword_arguments(function: Any, options: Any) -> None:
-    """Type checkers take the options from there, Python from the signature."""
+    """Type checkers read the TypedDict of options, and Python reads the signature."""
     keywords = {
         parameter.name
         for parameter in inspect.signature(function).parameters.values()
@@ -152,14 +166,14 @@ def test_options_are_the_keyword_arguments(function: Any, options: Any) -> None:
 
 
 def test_requests_that_block_have_the_same_overloads() -> None:
-    """A method that one of the two classes lacks is not checked there."""
+    """A method that is missing in one of the classes would not be checked there."""
     assert len(overloads_of(REQUEST)) > 20
     assert overloads_of(BLOCKING) == overloads_of(REQUEST)
 
 
 @pytest.mark.parametrize("path", overloads.MODULES, ids=lambda path: path.parent.name)
 def test_the_modules_of_overloads_are_those_that_the_script_writes(path: Path) -> None:
-    """A method that was added to `sansmcp.types` only would have no types in requests."""
+    """A method that was added to `sansmcp.types` only would have no overload."""
     written = overloads.MODULES[path]()
 
     assert path.read_text("utf-8") == written, "`make generated` writes it again"

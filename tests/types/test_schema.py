@@ -32,7 +32,7 @@ FILLED: Final = {"_meta", "id", "io.modelcontextprotocol/subscriptionId", "jsonr
 
 @pytest.mark.parametrize(("revision", "name"), DEFINED)
 def test_definition_says_what_the_schema_says(revision: str, name: str) -> None:
-    """A checker would demand what the protocol does not, or allow what it forbids."""
+    """A type checker would demand more than the protocol, or allow what it forbids."""
     ours = VOCABULARIES[revision].shape(definitions().get(name))
 
     assert list(differences(ours, OFFICIAL[revision].named(name), name)) == []
@@ -40,7 +40,7 @@ def test_definition_says_what_the_schema_says(revision: str, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def met() -> dict[str, set[str]]:
-    """The TypedDicts that the definitions of each revision consist of."""
+    """The TypedDicts in the definitions of each revision."""
     for revision, name in DEFINED:
         VOCABULARIES[revision].shape(definitions()[name])
     return {revision: VOCABULARIES[revision].met for revision in REVISIONS}
@@ -50,7 +50,7 @@ def met() -> dict[str, set[str]]:
 def test_class_exists_in_the_revisions_that_its_marks_say(
     name: str, met: dict[str, set[str]]
 ) -> None:
-    """A class that no schema of a revision has, by name or in a place without one, is made up."""
+    """A class that no schema has would be an invention."""
     marks = marks_of(typed_dicts()[name])
     said = [revision for revision in REVISIONS if exists(marks, revision)]
 
@@ -71,7 +71,8 @@ def test_marked_alias_exists_in_the_revisions_that_its_marks_say(name: str) -> N
 def test_key_is_required_if_all_revisions_require_it_and_nobody_fills_it(
     name: str, met: dict[str, set[str]]
 ) -> None:
-    """An optional key that is needed would be forgotten; a required one that is not, a burden."""
+    """A required key that is marked optional would be forgotten; an optional one marked required
+    is a burden."""
     definition = typed_dicts()[name]
     always: set[str] | None = None
     for revision in REVISIONS:
@@ -97,7 +98,7 @@ def members(revision: str, definition: object) -> Any:
 
 
 def literals(shape: Shape | None) -> set[str | int]:
-    """The values of a type that is made of literals."""
+    """The values of a union of literals."""
     found = set[str | int]()
     for atom in shape or ():
         assert isinstance(atom, Constant)
@@ -118,7 +119,7 @@ def literals(shape: Shape | None) -> set[str | int]:
 def test_method_names_are_those_of_the_schema(
     revision: str, sender: str, kind: str, alias: object
 ) -> None:
-    """Overloads and exhaustive matches are built on these names."""
+    """Overloads and exhaustive matches use these names."""
     official = {
         method for who, what, method in schema_of(revision).calls if (who, what) == (sender, kind)
     }
@@ -128,7 +129,7 @@ def test_method_names_are_those_of_the_schema(
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_questions_in_results_are_those_of_the_schema(revision: str) -> None:
-    """The same, for what 2026-07-28 has in the place of a server's requests."""
+    """In 2026-07-28 these questions replace the requests of a server."""
     official = set[str | int]()
     if "InputRequest" in OFFICIAL[revision].definitions:
         official = constants_at(OFFICIAL[revision].named("InputRequest"), "method")
@@ -148,7 +149,7 @@ def constants_at(shape: Shape, key: str) -> set[str | int]:
 
 
 def test_kinds_of_content_are_those_of_the_schemas() -> None:
-    """A kind that is missing could not be matched."""
+    """A missing kind could not be matched."""
     official = {
         kind
         for revision in REVISIONS
@@ -185,7 +186,7 @@ def is_object(value: object) -> TypeGuard[dict[str, Any]]:
 
 
 def mutants(node: object) -> Iterator[tuple[str, Any]]:
-    """Copies of a node of a schema, each with one thing changed that a checker could tell."""
+    """Copies of a schema node, each with one change that a type checker could notice."""
     if is_list(node):
         for index, part in enumerate(node):
             for what, changed in mutants(part):
@@ -225,7 +226,7 @@ def mutants_of_object(given: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_every_change_of_a_schema_is_found(revision: str) -> None:
-    """A comparison that overlooks a key, a type, an enum or requiredness compares nothing."""
+    """A comparison that misses keys, types, enums or requiredness would prove nothing."""
     official, overlooked, count = OFFICIAL[revision], list[str](), 0
     for name in official.definitions:
         ours = VOCABULARIES[revision].shape(definitions()[name])

@@ -90,7 +90,7 @@ FOREIGN: list[Any] = [
 
 
 def decoded(codec: Codec, data: bytes) -> str:
-    """The value as text (`1` and `1.0` differ so), or that it was refused."""
+    """The repr of the value (`1` and `1.0` differ), or that it was refused."""
     try:
         return repr(codec.decode(data))
     except (ValueError, RecursionError):
@@ -98,7 +98,7 @@ def decoded(codec: Codec, data: bytes) -> str:
 
 
 def encoded(codec: Codec, value: Any) -> str:
-    """What the text means, or that it was refused."""
+    """The value of the encoded text, or that it was refused."""
     try:
         return repr(json.loads(codec.encode(value)))
     except (ValueError, TypeError, RecursionError):
@@ -112,7 +112,7 @@ def encoded(codec: Codec, value: Any) -> str:
 @example(value="\ud800 \U0001f600 \x00 \x7f \u2028")
 @example(value=[2**63, 2**64, -(2**63) - 1, 10**400, 1e308, -0.0, 5e-324])
 def test_a_value_survives_both_codecs_in_either_order(value: Any) -> None:
-    """Big integers exactly, lone surrogates escaped, floats to the last bit."""
+    """Big integers, lone surrogates and floats must survive exactly."""
     for writer in CODECS:
         text = writer.encode(value)
         assert b"\n" not in text
@@ -130,7 +130,7 @@ def test_a_value_survives_both_codecs_in_either_order(value: Any) -> None:
 @example(data=b'"tab\tin text"')
 @pytest.mark.parametrize("codec", [MSGSPEC])
 def test_both_codecs_read_a_text_alike(codec: Codec, data: bytes) -> None:
-    """Another codec is faster, never more liberal and never stricter."""
+    """Another codec must accept and refuse the same texts."""
     assert decoded(codec, data) == decoded(STANDARD, data)
 
 
@@ -145,19 +145,19 @@ _TOKENS = _MARKS | _WORDS | _NUMBERS | _ESCAPES
 
 @given(text=st.lists(_TOKENS, max_size=9).map("".join))
 def test_both_codecs_read_what_is_nearly_json_alike(text: str) -> None:
-    """Where JSON parsers differ is at its edges."""
+    """JSON parsers differ in what they accept at the edges of the grammar."""
     assert decoded(MSGSPEC, text.encode()) == decoded(STANDARD, text.encode())
 
 
 @given(value=st.recursive(_LEAVES | st.sampled_from(FOREIGN), st.lists, max_leaves=5))
 def test_both_codecs_write_foreign_values_alike(value: Any) -> None:
-    """`msgspec` knows dates and UUIDs; with the standard codec the same program must not break."""
+    """`msgspec` encodes dates and UUIDs, which would fail with the standard codec."""
     assert encoded(MSGSPEC, value) == encoded(STANDARD, value)
 
 
 @pytest.mark.parametrize("value", FOREIGN, ids=repr)
 def test_each_foreign_value_is_written_alike_or_refused_by_both(value: Any) -> None:
-    """One after the other, as the only value and as a member of an object."""
+    """Each type must be tried alone and as a member of an object."""
     assert encoded(MSGSPEC, value) == encoded(STANDARD, value)
     assert encoded(MSGSPEC, {"a": value}) == encoded(STANDARD, {"a": value})
 
@@ -167,7 +167,7 @@ def test_each_foreign_value_is_written_alike_or_refused_by_both(value: Any) -> N
 )
 @each_codec
 def test_what_has_no_json_form_raises_in_a_verb_and_sends_nothing(codec: Codec, value: Any) -> None:
-    """The mistake is found where it was made."""
+    """The mistake must be reported to the caller that made it."""
     pair = Pair(server_config=Config(codec=codec))
 
     with pytest.raises(LocalProtocolError, match="no JSON form") as caught:
@@ -177,7 +177,7 @@ def test_what_has_no_json_form_raises_in_a_verb_and_sends_nothing(codec: Codec, 
 
 
 def test_a_refusal_says_why_under_the_rule_that_it_breaks() -> None:
-    """`CodecError` is what a codec of one's own raises, too."""
+    """A codec of the application raises `CodecError` too, so it must have rule and reason."""
     with pytest.raises(CodecError, match="NaN is not JSON") as caught:
         STANDARD.decode(b"NaN")
     assert caught.value.rule == "ERR-001"
@@ -185,13 +185,13 @@ def test_a_refusal_says_why_under_the_rule_that_it_breaks() -> None:
 
 @each_codec
 def test_a_copy_of_a_codec_is_itself(codec: Codec) -> None:
-    """Connections are copied with all their state; what never changes is shared."""
+    """A copy of a connection must share the codec, which never changes."""
     assert copy.deepcopy(codec) is codec
     assert copy.deepcopy(config := Config(codec=codec)) is config
 
 
 def test_without_the_compiled_encoder_texts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other interpreters lack it; there the slow way must write the very same bytes."""
+    """Interpreters without the C encoder must write the same bytes."""
     from sansmcp import StandardCodec
 
     value = {"a": [1, 2.5, None, True, "é\ud800"], "b": {"c": ""}}

@@ -23,7 +23,7 @@ each_codec = pytest.mark.parametrize("codec", CODECS, ids=["standard", "msgspec"
 
 
 def decoded(codec: Codec, data: bytes) -> str:
-    """The value as text (`1` and `1.0` differ so), or that it was refused."""
+    """The repr of the value (`1` and `1.0` differ), or that it was refused."""
     try:
         return repr(codec.decode(data))
     except (ValueError, RecursionError):
@@ -31,7 +31,7 @@ def decoded(codec: Codec, data: bytes) -> str:
 
 
 def heard(data: bytes, config: Config) -> list[Event]:
-    """What a server says to a notification whose params have `data` as the member `v`."""
+    """The events of a server for a notification whose params have this text as the member `v`."""
     server = ready_server("2025-11-25", config=config)
     server.receive_data(b'{"jsonrpc":"2.0","method":"notifications/x","params":{"v":%b}}\n' % data)
     assert all(message["error"]["code"] == -32700 for message in sent(server))
@@ -64,7 +64,7 @@ def refusal(events: list[Event]) -> tuple[str, str]:
     ],
 )
 def test_levels_are_counted_exactly(codec: Codec, deep: bytes, flat: bytes) -> None:
-    """Two levels are the message and its params; brackets in strings are none."""
+    """The message and its params are two levels; brackets in strings must not count."""
     assert refusal(heard(deep, Config(codec=codec, max_json_depth=5)))[0] == "OWN-002"
     assert value_of(heard(deep, Config(codec=codec, max_json_depth=6))) == json.loads(deep)
     assert value_of(heard(flat, Config(codec=codec, max_json_depth=5))) == json.loads(flat)
@@ -72,7 +72,7 @@ def test_levels_are_counted_exactly(codec: Codec, deep: bytes, flat: bytes) -> N
 
 @each_codec
 def test_a_depth_beyond_the_interpreter_is_refused_all_the_same(codec: Codec) -> None:
-    """A limit set too high must not turn into a crash."""
+    """A limit above the interpreter's own must not lead to a crash."""
     many = 400_000
 
     rule, text = refusal(
@@ -85,7 +85,7 @@ def test_a_depth_beyond_the_interpreter_is_refused_all_the_same(codec: Codec) ->
 @each_codec
 @pytest.mark.parametrize("sign", [b"", b"-"])
 def test_digits_of_an_integer_are_counted_exactly(codec: Codec, sign: bytes) -> None:
-    """The sign is no digit; a number within the limit arrives exactly."""
+    """The sign is no digit, and a number within the limit must arrive exactly."""
     assert value_of(heard(sign + b"9" * 20, Config(codec=codec, max_integer_digits=20))) == int(
         sign + b"9" * 20
     )
@@ -96,7 +96,7 @@ def test_digits_of_an_integer_are_counted_exactly(codec: Codec, sign: bytes) -> 
 
 @each_codec
 def test_digits_elsewhere_are_no_integer(codec: Codec) -> None:
-    """Digits in text, or behind the point, are not limited."""
+    """Digits in strings, or behind a decimal point, have no limit."""
     digits = b"1" * 60
     data = b'["%b",1.%b,{"%b":1}] ' % (digits, digits, digits)
 
@@ -111,7 +111,7 @@ def test_digits_elsewhere_are_no_integer(codec: Codec) -> None:
 def test_what_is_no_json_is_a_parse_error_and_the_connection_goes_on(
     codec: Codec, data: bytes
 ) -> None:
-    """Python's parser takes some of these."""
+    """Python's parser accepts some of these texts."""
     assert refusal(heard(data, Config(codec=codec)))[0] == "ERR-001"
     assert (
         refusal(heard(data + b" " * 30, Config(codec=codec, max_integer_digits=20)))[0] == "ERR-001"
@@ -133,11 +133,11 @@ def test_what_is_no_json_is_a_parse_error_and_the_connection_goes_on(
     ],
 )
 def test_one_text_of_utf8_and_white_space_around_it(codec: Codec, line: bytes, fine: bool) -> None:
-    """Parsers accept UTF-16, and some stop at the end of the first value."""
+    """Other parsers accept UTF-16, or stop at the end of the first value."""
     assert (decoded(codec, line) == "{}") is fine
 
 
 @each_codec
 def test_of_duplicate_members_the_last_one_wins(codec: Codec) -> None:
-    """As decided for byte streams."""
+    """The last one must win on byte streams, as the design decides."""
     assert value_of(heard(b'{"a":1,"b":2,"a":3}', Config(codec=codec))) == {"a": 3, "b": 2}

@@ -28,7 +28,7 @@ HELLO = wire(note("notifications/hello"))
 
 
 def small_server() -> ServerConnection:
-    """A server, ready, that takes short lines only."""
+    """A ready server that accepts short lines only."""
     return ready_server("2025-11-25", config=Config(max_message_bytes=LIMIT))
 
 
@@ -47,7 +47,7 @@ def greetings(events: Iterable[Event]) -> int:
 
 
 def line_of(n_bytes: int) -> bytes:
-    """A notification of that many bytes without its newline."""
+    """A notification of this many bytes without its newline."""
     empty = wire(note("notifications/hello", {"pad": ""}))[:-1]
     return empty.replace(b'""', b'"' + b"x" * (n_bytes - len(empty)) + b'"')
 
@@ -58,7 +58,7 @@ def test_several_lines_of_one_chunk_are_several_messages() -> None:
 
 
 def test_a_line_in_many_chunks_is_one_message() -> None:
-    """A pipe may hand over byte by byte."""
+    """A pipe may deliver single bytes."""
     server = small_server()
     pieces = [bytes([byte]) for byte in HELLO]
 
@@ -67,7 +67,7 @@ def test_a_line_in_many_chunks_is_one_message() -> None:
 
 
 def test_a_chunk_may_end_one_line_and_begin_another() -> None:
-    """The unfinished part is kept for the next chunk, and nothing else is."""
+    """The unfinished part alone must be kept for the next chunk."""
     server = small_server()
 
     assert greetings(fed(server, HELLO + HELLO[:5])) == 1
@@ -78,7 +78,7 @@ def test_a_chunk_may_end_one_line_and_begin_another() -> None:
 def test_any_kind_of_buffer_is_taken_and_none_is_kept(
     kind: type[bytes] | type[bytearray] | type[memoryview],
 ) -> None:
-    """A reader that reuses its buffer must not change what was read before."""
+    """A reader that reuses its buffer must not change earlier input."""
     server = small_server()
     buffer = bytearray(HELLO[:7])
     server.receive_data(buffer if kind is bytearray else kind(buffer))
@@ -89,7 +89,7 @@ def test_any_kind_of_buffer_is_taken_and_none_is_kept(
 
 
 def test_an_empty_chunk_means_nothing() -> None:
-    """`b""` from a read is the end of the stream only where `receive_eof` says so."""
+    """`b""` must not end the stream, for which there is `receive_eof`."""
     server = small_server()
 
     assert fed(server, b"") == []
@@ -107,7 +107,7 @@ def test_a_line_of_exactly_the_limit_is_served() -> None:
 def test_a_line_over_the_limit_is_reported_once_and_its_neighbours_are_served(
     cut: tuple[int, ...],
 ) -> None:
-    """The verdict depends on the message and never on how it was cut."""
+    """The report must depend on the message, and not on how it was cut."""
     server = small_server()
     text = line_of(LIMIT + 1) + b"\n"
     edges = [0, *cut, len(text)]
@@ -122,7 +122,7 @@ def test_a_line_over_the_limit_is_reported_once_and_its_neighbours_are_served(
 
 
 def test_a_line_over_the_limit_is_reported_before_its_end_comes() -> None:
-    """Noise without a newline must not go unnoticed for ever."""
+    """Noise without a newline must not stay unreported for ever."""
     server = small_server()
 
     assert rules(fed(server, b"x" * (LIMIT + 1))) == ["OWN-001"]
@@ -131,7 +131,7 @@ def test_a_line_over_the_limit_is_reported_before_its_end_comes() -> None:
 
 
 def test_two_lines_over_the_limit_are_two_reports() -> None:
-    """Each loss is told."""
+    """Each lost message must be reported."""
     long = b"x" * (LIMIT + 1) + b"\n"
 
     assert rules(fed(small_server(), long + long)) == ["OWN-001"] * 2
@@ -152,7 +152,7 @@ def test_the_excerpt_of_a_short_limit_is_no_longer_than_that() -> None:
 
 
 def test_a_message_without_framing_has_the_same_limit() -> None:
-    """Transports that keep messages apart get the same verdict."""
+    """Transports of whole messages must have the same limit."""
     server = small_server()
     server.receive_message(line_of(LIMIT))
     server.receive_message(line_of(LIMIT + 1))
@@ -165,7 +165,7 @@ def test_a_message_without_framing_has_the_same_limit() -> None:
 
 
 def test_a_message_as_text_with_a_lone_surrogate_is_no_utf8() -> None:
-    """A text frame that UTF-8 cannot carry is refused like bytes that are not UTF-8."""
+    """Text that UTF-8 cannot carry must be refused like invalid bytes."""
     server = small_server()
     server.receive_message('{"jsonrpc":"2.0","method":"\ud800"}')
 
@@ -173,7 +173,7 @@ def test_a_message_as_text_with_a_lone_surrogate_is_no_utf8() -> None:
 
 
 def test_a_long_line_after_the_end_is_nobodys() -> None:
-    """Nothing is reported after `ConnectionClosed`."""
+    """No event may follow `ConnectionClosed`."""
     server = small_server()
     server.close()
     drain(server)
@@ -183,7 +183,7 @@ def test_a_long_line_after_the_end_is_nobodys() -> None:
 
 @pytest.mark.parametrize("rest", [b"\n", b"\r\n", b"{}\r\n", b"x" * 300 + b"\n", HELLO])
 def test_what_follows_the_end_in_the_same_chunk_is_nobodys(rest: bytes) -> None:
-    """The answer to `initialize` was an error; whatever the server wrote after it is moot."""
+    """After an error to `initialize`, further lines of the server must be ignored."""
     client = new_client(config=Config(max_message_bytes=LIMIT))
     client.start()
     client.data_to_send()
@@ -193,7 +193,7 @@ def test_what_follows_the_end_in_the_same_chunk_is_nobodys(rest: bytes) -> None:
 
 
 def test_a_mark_at_the_start_and_odd_line_ends_are_reported_once() -> None:
-    """Windows pipes and editors add them; a report per line would be noise."""
+    """Windows programs write them, and a report for each line would be noise."""
     server = ServerConnection(info={"name": "s", "version": "1"})
     one, two = wire(call(1, "ping"))[:-1], wire(call(2, "ping"))[:-1]
     events = fed(server, b"\xef\xbb\xbf" + one + b"\r\n", b"\r\n\n \n", two + b"\r\n")
@@ -204,7 +204,7 @@ def test_a_mark_at_the_start_and_odd_line_ends_are_reported_once() -> None:
 
 
 def test_a_mark_alone_on_the_first_line_is_a_blank_line() -> None:
-    """What is left of the line decides."""
+    """A byte order mark without text behind it is no message."""
     server = ServerConnection(info={"name": "s", "version": "1"})
 
     assert rules(fed(server, b"\xef\xbb\xbf\n")) == ["OWN-017"] * 2
@@ -220,7 +220,7 @@ LONG_LINE = line_of(LIMIT + 1)
 def test_a_mark_at_the_start_of_a_stream_is_reported_once(
     end: bytes, message: bytes, whole: bool
 ) -> None:
-    """Whatever comes behind it, with a newline or with the end of the stream, in any pieces."""
+    """There must be one report, with a newline or the end of the stream behind it, however cut."""
     server = ServerConnection(
         info={"name": "s", "version": "1"}, config=Config(max_message_bytes=LIMIT)
     )
@@ -240,7 +240,7 @@ def test_a_mark_at_the_start_of_a_stream_is_reported_once(
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
 @pytest.mark.parametrize("before", [HELLO, b"\n", MARK + b"\n", LONG_LINE + b"\n"])
 def test_a_mark_before_a_later_line_makes_it_no_message(before: bytes, end: bytes) -> None:
-    """It is one report. Without a newline it was two: of the newline, and of the mark."""
+    """Without a newline it was reported twice: for the newline and for the mark."""
     server = small_server()
     fed(server, before)
     server.receive_data(MARK + HELLO[:-1] + end)
@@ -270,7 +270,7 @@ def is_of_a_mark(event: object) -> bool:
 
 
 def test_blanks_at_the_end_of_the_stream_are_no_message() -> None:
-    """A file that ends in spaces has no torn last line."""
+    """A file that ends in spaces has no incomplete last line."""
     server = small_server()
     server.receive_data(HELLO + b" \t\r")
     server.receive_eof()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
+from .._rules.sending import no_tasks
 from .._spec.registry import ALL_REVISIONS
 from .._wire.values import JSONObject, Side
 from .config import Config
@@ -12,6 +13,11 @@ from .connection import ByteStreamTransport
 from .core import Core
 from .handles import OutgoingRequest, Start, Subscription
 from .machine import ClientMachine
+from .tasks.board import TaskBoard
+from .tasks.settings import Tasks
+
+if TYPE_CHECKING:
+    from .caching.cache import Cache, CachePartition
 
 if TYPE_CHECKING:  # the same class, with one overload of `send_request` per method
     from .typed_requests import ClientRequests as Connection
@@ -30,14 +36,20 @@ class ClientConnection(Connection):
         revisions: The revisions to speak; the client offers the newest.
         requires: Capabilities that the server must declare, as dotted paths (`"tools"`,
             `"resources.subscribe"`). If one is missing, `start` fails.
+        tasks: How tasks of the server are followed, and in 2025-11-25 how those of this side are
+            kept; None: the library takes no part in tasks.
         config: Limits and policies.
+        cache: Keeps results for as long as the server allows, in 2026-07-28, and answers requests
+            with them. It needs the clock of the caller: give `now` to the methods. None: no result
+            is kept.
         wake: A function without parameters. It is called once when there was no output and now
             there is, when there was no event and now there is, or when `next_timeout` has become
             earlier. The call comes at the end of the method that caused it, never from within
             `wake` itself.
 
     Raises:
-        ValueError: A revision or a required capability is unknown, or `info` is incomplete.
+        ValueError: A revision or a required capability is unknown, or `info` is incomplete; or
+            `cache` is no cache.
         LocalProtocolError: `info` or `capabilities` have no JSON form.
     """
 
@@ -50,9 +62,16 @@ class ClientConnection(Connection):
         capabilities: JSONObject | None = None,
         revisions: Sequence[str] = ALL_REVISIONS,
         requires: Iterable[str] = (),
+        tasks: Tasks | None = None,
         config: Config | None = None,
+        cache: Cache | CachePartition | None = None,
         wake: Callable[[], None] | None = None,
     ) -> None:
+        identity = None
+        if cache is not None:
+            from .caching.cache import identity_of  # few programs have a cache
+
+            identity = identity_of(cache)
         stream = ByteStreamTransport()
         core = Core(
             Side.CLIENT,
@@ -64,8 +83,10 @@ class ClientConnection(Connection):
             wake=wake,
             newline=b"\n",
             timers=None,
+            tasks=tasks,
         )
-        machine = ClientMachine(core, requires)
+        board = None if tasks is None else TaskBoard(tasks, core)
+        machine = ClientMachine(core, requires, identity, board)
         self._assemble(machine, stream)
         self._client = machine
 
@@ -135,6 +156,32 @@ class ClientConnection(Connection):
         Source: MCP 2026-07-28, basic/patterns/subscriptions.
         """
         return self._client.subscriptions.listen(notifications, meta, timeout, data, now)
+
+    def provide_task_input(
+        self,
+        call: OutgoingRequest,
+        responses: Mapping[str, JSONObject],
+        *,
+        now: float | None = None,
+    ) -> bool:
+        """Answer questions of the task that a request has become (2026-07-28).
+
+        Args:
+            call: The handle in `TaskInputRequired`.
+            responses: By key, the result object for each question; any of those that wait.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether the answers were sent. False: the request has ended.
+
+        Raises:
+            LocalProtocolError: A key is not asked or was answered, an answer has the wrong shape,
+                or the request is no task of this connection.
+        """
+        follower = self._outgoing.follower
+        if follower is None:
+            raise no_tasks()
+        return follower.provide(call, responses, now)
 
     def provide_input(
         self,

@@ -132,17 +132,20 @@ class Config(Record):
 
     max_held_bytes: int = _limit(256 * MIB)
     """Estimated memory, in bytes, for the requests of all clients of an HTTP endpoint: incomplete
-    bodies, and params of open requests. A request or a large notification above the limit gets the
-    status 503 with `Retry-After` (OWN-053); of the incomplete bodies, the longest are refused
-    first. The `initialize` requests that sessions keep may take a quarter of the limit besides."""
+    bodies, params of open requests, and output that comes from other processes. A request or a
+    large notification above the limit gets the status 503 with `Retry-After` (OWN-053); of the
+    incomplete bodies, the longest are refused first. The `initialize` requests that sessions keep
+    may take a quarter of the limit besides."""
 
     codec: Codec = attrs.field(default=STANDARD_CODEC, validator=_codec)
     """The codec that turns JSON text into values and back."""
-    check: Literal["shape", "none"] = attrs.field(
-        default="shape", validator=choice("shape", "none")
+    check: Literal["shape", "full", "none"] = attrs.field(
+        default="shape", validator=choice("shape", "full", "none")
     )
     """`"shape"` checks, in both directions, that params and results have their required members and
-    that all members of the revision have the right JSON type; `"none"` does not."""
+    that all members of the revision have the right JSON type; `"none"` does not. `"full"` also
+    looks into the members, with `sansmcp.check`: it refuses what breaks a rule that has to be kept
+    (no SHOULD)."""
     strict: bool = attrs.field(default=False, validator=flag)
     """Whether to refuse a response whose id has the wrong JSON type (`"7"` for 7)."""
     unknown_methods: Literal["refuse", "deliver"] = attrs.field(

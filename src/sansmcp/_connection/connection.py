@@ -7,6 +7,7 @@ from typing import Any
 from .._rules.conversation import Peer
 from .._rules.sending import (
     Breach,
+    no_tasks,
 )
 from .._rules.state_tables import (
     Phase,
@@ -35,6 +36,10 @@ from .._wire.values import (
 from .core import Core
 from .events import (
     Event,
+    TaskQuestion,
+    TasksWanted,
+    TaskToStore,
+    TaskWanted,
 )
 from .handles import (
     IncomingRequest,
@@ -43,8 +48,12 @@ from .handles import (
     Ping,
     Start,
     Subscription,
+    Task,
 )
 from .machine import Machine
+from .tasks.board import TaskBoard
+from .tasks.owner import TaskOwner
+from .tasks.records import TaskRecord
 from .transport import Transport
 
 
@@ -207,6 +216,7 @@ class Connection:
         log_level: str | None = None,
         id: int | str | None = None,
         request: IncomingRequest | None = None,
+        task: bool | int = False,
         data: Any = None,
         now: float | None = None,
     ) -> OutgoingRequest:
@@ -228,8 +238,14 @@ class Connection:
                 integer above all those used before.
             request: The request of the peer for which this request is sent. Where the transport
                 has several streams, this request goes out on the stream of `request`.
+            task: Whether the peer may answer with a task (needs `tasks=Tasks(...)`); a number: the
+                milliseconds for which it is kept, of which only peers of 2025-11-25 are told. The
+                request has the same one ending, with the result of the task, which is polled
+                meanwhile: see `TaskUpdated` and `TaskInputRequired`. For `timeout`, the answer to a
+                poll counts as progress, and the time until the next poll does not count.
             data: Any object of the application; it becomes `OutgoingRequest.data`.
-            now: The caller's clock in seconds. Needed with a timeout, if no time was given before.
+            now: The caller's clock in seconds. Needed with a timeout or with `task`, if no time
+                was given before.
 
         Raises:
             LocalProtocolError: The state, the handshake, a capability, a limit, the shape of
@@ -238,7 +254,18 @@ class Connection:
         Source: MCP 2025-11-25, basic/index, Requests; basic/lifecycle, Timeouts.
         """
         return self._outgoing.send(
-            method, params, meta, progress, timeout, max_timeout, log_level, id, request, data, now
+            method,
+            params,
+            meta,
+            progress,
+            timeout,
+            max_timeout,
+            log_level,
+            id,
+            request,
+            data,
+            now,
+            task,
         )
 
     def send_paginated(
@@ -375,7 +402,8 @@ class Connection:
 
         Raises:
             LocalProtocolError: The request was answered before or belongs to another connection,
-                or the result lacks a member that the method requires. The request stays open.
+                the result lacks a member that the method requires, or the request was accepted as a
+                task (`Tasks.tools`). The request stays open.
 
         Source: MCP 2025-11-25, basic/index, Responses.
         """
@@ -473,6 +501,315 @@ class Connection:
         """
         self._notifications.send(method, params, meta, request, now)
 
+    # -------------------------------------------------------------------- tasks, of the other side
+
+    def resume_task(
+        self,
+        task_id: str,
+        method: str = "tools/call",
+        *,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> OutgoingRequest:
+        """Follow a task of the peer whose request was sent by another connection.
+
+        Args:
+            task_id: What `OutgoingRequest.task_id` was.
+            method: The method of that request.
+            timeout: As for `send_request`.
+            max_timeout: As for `send_request`.
+            data: Any object of the application; it becomes `OutgoingRequest.data`.
+            now: The caller's clock in seconds. Needed if no time was given before.
+
+        Returns:
+            A handle like that of the request, which gets its ending.
+
+        Raises:
+            LocalProtocolError: The peer has no tasks, the task is followed already, or the clock is
+                unknown.
+        """
+        follower = self._outgoing.follower
+        if follower is None:
+            raise no_tasks()
+        return follower.resume(task_id, method, timeout, max_timeout, data, now)
+
+    def leave_task(self, call: OutgoingRequest, *, now: float | None = None) -> bool:
+        """End a request that has become a task, and let the task go on at the peer.
+
+        It is not polled any more. `resume_task` follows it again, also from another process.
+
+        Args:
+            call: The handle of the request, whose ending is `FailureReason.CANCELLED`.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether the request was open until now.
+
+        Raises:
+            LocalProtocolError: The request has become no task, or is one of another connection.
+        """
+        follower = self._outgoing.follower
+        if follower is None:
+            raise no_tasks()
+        return follower.leave(call, now)
+
+    # --------------------------------------------------------------------------- tasks of the peer
+
+    def create_task(
+        self,
+        request: IncomingRequest,
+        *,
+        ttl_ms: int | Missing | None = MISSING,
+        poll_ms: int | Missing | None = MISSING,
+        message: str | None = None,
+        keep: JSONValue = None,
+        meta: JSONObject | None = None,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> Task | None:
+        """Answer a request with a task: the result follows later, by `complete_task`.
+
+        The handle `request` ends with this call. The task belongs to the principal of the request,
+        and for others it does not exist.
+
+        Args:
+            request: In 2026-07-28 a `tools/call` whose client declares the extension; in
+                2025-11-25 a request with the member `task`.
+            ttl_ms: Milliseconds for which the task is kept; None: without end. If it is not given,
+                what a client of 2025-11-25 asks for, up to `Tasks.max_ttl_ms`, or `Tasks.ttl_ms`.
+            poll_ms: Milliseconds to wait between two polls; None: that is not said. If it is not
+                given, `Tasks.poll_ms`.
+            message: A text about the status, for people.
+            keep: Any JSON value that is stored with the task (`TaskRecord.keep`), for a process
+                that takes it over.
+            meta: Merged into `result._meta`.
+            at: The time in Unix seconds. Needed if it was not told before.
+            now: The caller's clock in seconds. Without it no task expires by itself.
+
+        Returns:
+            The task; None: there are too many, and the request was refused with -32603, or it was
+            cancelled.
+
+        Raises:
+            LocalProtocolError: The request may not be answered with a task, it was answered before,
+                its principal has no `principal_key`, or the time is unknown. It stays open.
+            ValueError: `Tasks.entropy` has not given random bytes.
+
+        Source: MCP 2025-11-25, basic/utilities/tasks; the extension
+        `io.modelcontextprotocol/tasks`.
+        """
+        return self._task_owner.create(request, ttl_ms, poll_ms, message, keep, meta, at, now)
+
+    def update_task(
+        self,
+        task: Task,
+        *,
+        message: str | Missing | None = MISSING,
+        ttl_ms: int | Missing | None = MISSING,
+        poll_ms: int | Missing | None = MISSING,
+        keep: JSONValue | Missing = MISSING,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Change what is said about a task while the work goes on.
+
+        Where the application has the store, updates that wait for it are stored as one, or with the
+        end of the task. One that it could not store does not end the task: the next change of the
+        task takes its values along.
+
+        Args:
+            task: The handle from `create_task`.
+            message: A text about the status, for people; None takes it away.
+            ttl_ms: As for `create_task`. It counts from the creation of the task.
+            poll_ms: As for `create_task`.
+            keep: As for `create_task`, in the place of what was kept before; None takes it away.
+            at: The time in Unix seconds.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether the task is open. False: it has ended, and nothing has changed.
+
+        Raises:
+            LocalProtocolError: A value is not valid, or the task belongs to another connection.
+        """
+        return self._task_owner.report(task, message, ttl_ms, poll_ms, keep, at, now)
+
+    def complete_task(
+        self,
+        task: Task,
+        result: JSONObject,
+        *,
+        meta: JSONObject | None = None,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """End a task with the result of its request.
+
+        Args:
+            task: The handle from `create_task`.
+            result: The result that the request would have had without a task.
+            meta: Merged into its `_meta`.
+            at: The time in Unix seconds.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether the task has this result now; where the application has the store, whether the
+            task was open. False: it had ended before, or the result has no room.
+
+        Raises:
+            LocalProtocolError: The result lacks a member that the method requires.
+        """
+        return self._task_owner.complete(task, result, meta, at, now)
+
+    def fail_task(
+        self,
+        task: Task,
+        code: int,
+        message: str,
+        data: JSONValue | Missing = MISSING,
+        *,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """End a task with the error of its request: as `complete_task` and `send_error`."""
+        return self._task_owner.fail(task, code, message, data, at, now)
+
+    def cancel_task(
+        self,
+        task: Task,
+        *,
+        message: str | None = None,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Cancel a task from this side; return whether it was open until now.
+
+        Args:
+            task: The handle from `create_task`.
+            message: A text about the status, for people.
+            at: The time in Unix seconds.
+            now: The caller's clock in seconds.
+        """
+        return self._task_owner.cancel(task, message, at, now)
+
+    def adopt_task(
+        self,
+        record: TaskRecord,
+        *,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> Task:
+        """Take over a stored task whose process has ended, to work on it or to let it fail.
+
+        Only the application can know that no other process works on it. The answers that have come
+        before are in `TaskRecord.answers`. Over HTTP, questions to a client of 2025-11-25 wait
+        until it calls `tasks/result`.
+
+        Args:
+            record: The record, as it is stored.
+            at: The time in Unix seconds.
+            now: The caller's clock in seconds.
+
+        Raises:
+            LocalProtocolError: The task is over, this process works on it already or on as many as
+                it may, or `Tasks.store` is not `"ask"`.
+        """
+        return self._task_owner.adopt(record, at, now)
+
+    def provide_task(
+        self, wanted: TaskWanted, record: TaskRecord | None, *, now: float | None = None
+    ) -> None:
+        """Give the record of a task; None: there is none.
+
+        Raises:
+            LocalProtocolError: The question was answered before, or the record is of another task.
+        """
+        self._tell_board(now).provide(wanted, record)
+        self._core.settle()
+
+    def provide_tasks(
+        self, wanted: TasksWanted, records: list[TaskRecord], *, now: float | None = None
+    ) -> None:
+        """Give a page of the tasks of one owner, in the order of `TaskRecord.place`.
+
+        Raises:
+            LocalProtocolError: The question was answered before, or a record has another owner.
+        """
+        self._tell_board(now).provide_page(wanted, records)
+        self._core.settle()
+
+    def task_stored(
+        self, asked: TaskToStore, stored: bool = True, *, now: float | None = None
+    ) -> None:
+        """Say what became of a record.
+
+        Args:
+            asked: The event that has asked.
+            stored: Whether it was stored. False: the store has another version than the one before,
+                which the library now asks for.
+            now: The caller's clock in seconds.
+
+        Raises:
+            LocalProtocolError: The question was answered before.
+        """
+        self._tell_board(now).stored(asked, stored)
+        self._core.settle()
+
+    def fail_task_lookup(
+        self,
+        asked: TaskQuestion,
+        text: str | None = None,
+        *,
+        no_room: bool = False,
+        now: float | None = None,
+    ) -> None:
+        """Say that the store has failed, or that it has no room for a record.
+
+        A request of the peer gets the error -32603. A task whose change is not stored is lost,
+        unless it is one of `update_task`; if the change has no room, the task fails
+        (`TaskEnd.NO_ROOM`), as it does in memory.
+
+        Args:
+            asked: The event that has asked.
+            text: One sentence for the peer. Without one the library has its own.
+            no_room: The store works, and has no room for the record of `TaskToStore`: there are too
+                many tasks, or it is too large. What is stored stays as it is.
+            now: The caller's clock in seconds.
+
+        Raises:
+            LocalProtocolError: The question was answered before, or asks for no room.
+        """
+        self._tell_board(now).fail(asked, text, no_room=no_room)
+        self._core.settle()
+
+    def task_changed(self, record: TaskRecord, *, now: float | None = None) -> None:
+        """Say that another process has stored this record: all who wait for the task are told."""
+        self._tell_board(now).learn(record)
+        self._core.settle()
+
+    @property
+    def open_tasks(self) -> tuple[Task, ...]:
+        """The tasks that this side works on, oldest first."""
+        tasks = self._machine.tasks
+        return () if tasks is None else tuple(tasks.board.handles.values())
+
+    @property
+    def followed_tasks(self) -> tuple[str, ...]:
+        """The ids of the tasks whose changes by other processes matter here.
+
+        They are those that this side works on, and those for which the peer waits by `tasks/result`
+        or a subscription. Where several processes share a store, see `task_changed`.
+        """
+        tasks = self._machine.tasks
+        return () if tasks is None else tasks.board.followed
+
+    def follows_task(self, task_id: str) -> bool:
+        """Whether a task is among `followed_tasks`; this costs less."""
+        tasks = self._machine.tasks
+        return tasks is not None and tasks.board.follows(task_id)
+
     def close(self, *, now: float | None = None) -> None:
         """End the connection from this side; output that was queued before may still be written.
 
@@ -511,7 +848,7 @@ class Connection:
         output = self._core.output
         if not output:
             return b""
-        if len(output) == 1 and not self._machine.held:
+        if len(output) == 1 and not self._machine.held and not self._machine.held_tasks:
             message = output[0][0]
             self._core.output = []
             self._core.unsent = 0
@@ -586,6 +923,21 @@ class Connection:
         return self._core.events.is_over(self._core.config)
 
     # ------------------------------------------------------------------------------------- helpers
+
+    @property
+    def _task_owner(self) -> TaskOwner:
+        """The part that has the tasks; raises without `tasks`."""
+        tasks = self._machine.tasks
+        if tasks is None:
+            raise no_tasks()
+        return tasks
+
+    def _tell_board(self, now: float | None) -> TaskBoard:
+        """The board of the tasks, at the time `now`."""
+        board = self._task_owner.board
+        if now is not None:
+            self._core.tell(now)
+        return board
 
     def _receive_odd_line(self, line: Line | OverlongEnd) -> None:
         """Handle the first line, a blank or overlong line, or one that ends in white space."""

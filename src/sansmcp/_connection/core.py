@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from .._rules.conversation import Conversation, Peer
 from .._rules.messages import (
@@ -21,8 +21,15 @@ from .._spec.errors import LocalProtocolError
 from .._spec.methods import Dialect, OptionalMembers
 from .._spec.modern_methods import MODERN_REVISION
 from .._spec.registry import Registry
+from .._spec.tasks import of_server, with_tasks
 from .._wire.codec import BoundedDecoder, Codec
-from .._wire.setting_checks import check_clock, check_function, check_object, names_in
+from .._wire.setting_checks import (
+    check_clock,
+    check_function,
+    check_kind,
+    check_object,
+    names_in,
+)
 from .._wire.values import (
     JSONObject,
     JSONValue,
@@ -41,8 +48,12 @@ from .events import (
     ProtocolViolation,
 )
 from .handles import IncomingRequest, OutgoingRequest, Route
+from .tasks.settings import Tasks
 from .timers import Timed, Timers
 from .transport import Transport
+
+if TYPE_CHECKING:
+    from .payloads import Payloads
 
 
 class MethodPart:
@@ -113,6 +124,7 @@ class Core:
         codec: The JSON codec. `decoder` adds the limits on depth and on digits of integers.
         unlimited: A message of at most this many bytes cannot break a limit of `decoder`.
         checks_shape: Whether the members of params and results are checked.
+        payloads: The object that judges params and results in full; None: they are not.
         info: The JSON of this side's `Implementation` object.
         capabilities: The capabilities of this side, for all revisions.
         revisions: The revisions that this side speaks, oldest first; `legacy_revisions` are those
@@ -172,6 +184,7 @@ class Core:
         "output",
         "overflowing",
         "parts",
+        "payloads",
         "peer",
         "refused",
         "registry",
@@ -202,12 +215,18 @@ class Core:
         wake: Callable[[], None] | None,
         newline: bytes,
         timers: Timers | None,
+        tasks: Tasks | None = None,
     ) -> None:
         config = config_of(config)
         check_object("info", info)
         check_object("capabilities", capabilities, optional=True)
         check_function("wake", wake, optional=True)
+        check_kind("tasks", tasks, Tasks, optional=True)
         registry = config.registry
+        if tasks is not None:
+            registry = with_tasks(registry)
+            if side is Side.SERVER:
+                capabilities = of_server(capabilities or {})
         self.registry: Registry = registry
         dialects = registry.dialects
         spoken = names_in("revisions", revisions)
@@ -228,7 +247,12 @@ class Core:
             config.codec, config.max_json_depth, config.max_integer_digits
         )
         self.unlimited: int = self.decoder.unlimited
-        self.checks_shape: bool = config.check == "shape"
+        self.checks_shape: bool = config.check != "none"
+        self.payloads: Payloads | None = None
+        if config.check == "full":
+            from .payloads import PAYLOADS  # the tables of all schemas: few programs need them
+
+            self.payloads = PAYLOADS
         # Info and capabilities never change: encode them once, and keep no dict of the caller.
         self.info: bytes = self.encode(info)
         capabilities = registry.without_nulls(capabilities or {})
@@ -428,6 +452,10 @@ class Core:
     @staticmethod
     def _no_json_form(error: Exception) -> LocalProtocolError:
         return LocalProtocolError("OWN-024", f"no JSON form: {error}")
+
+    def revision_of(self, request: IncomingRequest | OutgoingRequest) -> str:
+        """The revision whose rules hold for the params and the result of a request."""
+        return MODERN_REVISION if request._is_modern else self.conversation.dialect.revision
 
     # ------------------------------------------------------------------------------------- reports
 

@@ -7,6 +7,7 @@ the event; the connection keeps no reference to them.
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias, TypeVar, final
 
 import attrs
@@ -14,7 +15,17 @@ import attrs
 from .._rules.conversation import Peer
 from .._wire.values import JSONObject, JSONValue, Record, RequestId
 from .config import Config
-from .handles import IncomingRequest, Listener, Listing, OutgoingRequest, Ping, Start, Subscription
+from .handles import (
+    IncomingRequest,
+    Listener,
+    Listing,
+    OutgoingRequest,
+    Ping,
+    Start,
+    Subscription,
+    Task,
+)
+from .tasks.records import TaskRecord
 
 # ---------------------------------------------------------------------------- the connection
 
@@ -242,16 +253,138 @@ class ListenerRemoved(Record):
     meta: JSONObject | None = None
 
 
+# ------------------------------------------------------------------------ tasks of this side
+
+
+@final
+@attrs.frozen(kw_only=True)
+class TaskInputReceived(Record):
+    """The peer has answered questions that `require_task_input` has asked.
+
+    Attributes:
+        task: The task.
+        responses: The answers that are new, by the keys of the questions.
+        missing: The keys of the questions that still wait. If there are none, the task works on.
+    """
+
+    task: Task
+    responses: dict[str, JSONObject]
+    missing: tuple[str, ...] = ()
+
+
+class TaskEnd(enum.Enum):
+    """The reason why a task has ended without a result of this side."""
+
+    PEER = "the peer cancelled it"
+    ELSEWHERE = "another process has ended it"
+    EXPIRED = "its time to live is over"
+    LOST = "the store does not have it any more"
+    UNANSWERED = "the peer did not answer a question"
+    NO_ROOM = "there is no room for it, or for its result"
+    FAILED = "the store has failed"
+    CLOSED = "the connection that kept it has ended"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class TaskCancelled(Record):
+    """A task has ended without a result of this side: stop the work on it.
+
+    `complete_task` and the other verbs return False from now on. `text` has the cause in one
+    sentence, if there is more to say than `cause` does; else it is empty.
+    """
+
+    task: Task
+    cause: TaskEnd
+    text: str = ""
+
+
+@final
+@attrs.frozen(kw_only=True)
+class TaskWanted(Record):
+    """The library needs the record of a task: give it by `provide_task`.
+
+    `fail_task_lookup` says that it cannot be found out now. It comes where `Tasks.store` is
+    `"ask"`, at most one at a time for each task.
+
+    Attributes:
+        number: The number of the question.
+        task_id: The id of the task, as the peer has given it; it may be of any form.
+    """
+
+    number: int
+    task_id: str = attrs.field(repr=False)
+
+
+@final
+@attrs.frozen(kw_only=True)
+class TasksWanted(Record):
+    """The library needs a page of an owner's tasks: give it by `provide_tasks`.
+
+    `fail_task_lookup` says that they cannot be found out now. It comes where `Tasks.store` is
+    `"ask"`, in 2025-11-25 only.
+
+    Attributes:
+        number: The number of the question.
+        owner: The owner whose tasks are wanted, and no others.
+        after: The place behind which the page begins (`TaskRecord.place`); None: at the first.
+        limit: The most records that are wanted.
+    """
+
+    number: int
+    owner: str = attrs.field(repr=False)
+    after: str | None
+    limit: int
+
+
+@final
+@attrs.frozen(kw_only=True)
+class TaskToStore(Record):
+    """A record is to be stored: say what became of it by `task_stored`.
+
+    Write it only if the stored record of the same id has the version before `record.version`; for
+    version 1, only if there is none. Compare and write in one step. `fail_task_lookup` says that
+    it could not be stored, or has no room. It comes where `Tasks.store` is `"ask"`.
+    """
+
+    number: int
+    record: TaskRecord
+
+
+TaskQuestion: TypeAlias = TaskWanted | TasksWanted | TaskToStore
+"""An event by which the library asks the application about stored tasks."""
+
 # ---------------------------------------------------------------- endings of our own requests
 
 
 @final
 @attrs.frozen(kw_only=True)
+class CacheHit(Record):
+    """A result comes from the cache of this client, and not from the server.
+
+    Attributes:
+        age: Seconds since it was received.
+        failure: Why a stale result is used (`Cache.stale_if_error`), in one sentence: the failure
+            of the request that was sent for a new one. Empty: the result is fresh.
+
+    Source: MCP 2026-07-28, server/utilities/caching.
+    """
+
+    age: float
+    failure: str = ""
+
+
+@final
+@attrs.frozen(kw_only=True)
 class ResponseReceived(Record):
-    """The peer has answered a request of this side with a result. This is its one ending."""
+    """The peer has answered a request of this side with a result. This is its one ending.
+
+    `cached` is None, unless the result comes from the cache of this client.
+    """
 
     request: OutgoingRequest
     result: JSONObject
+    cached: CacheHit | None = None
 
 
 @final
@@ -309,6 +442,8 @@ class FailureReason(enum.Enum):
     NO_STREAM = "there is no stream on which it could be sent"
     TOO_MANY_ROUNDS = "the server asked for input more often than the limit allows"
     REFUSED = "the server refused the HTTP request that carried it"
+    TASK_CANCELLED = "the task that it had become was cancelled"
+    TASK_LOST = "the other side does not have the task that it had become"
 
 
 @final
@@ -356,15 +491,43 @@ class ProgressReceived(Record):
 
 @final
 @attrs.frozen(kw_only=True)
+class TaskUpdated(Record):
+    """A request of this side has become a task, or its status or message has changed.
+
+    The request stays open; its ending brings the result. `task` is the task as the peer has told
+    it; `request.task_id` is the id to keep for `resume_task`.
+    """
+
+    request: OutgoingRequest
+    task: JSONObject
+
+
+@final
+@attrs.frozen(kw_only=True)
+class TaskInputRequired(Record):
+    """The task that a request has become asks questions (2026-07-28): `provide_task_input`.
+
+    The request stays open. `questions` are as in `InputRequired`, each of them once. In 2025-11-25
+    such questions come as requests of the server, whose `_meta` names the task.
+    """
+
+    request: OutgoingRequest
+    questions: dict[str, JSONObject]
+
+
+@final
+@attrs.frozen(kw_only=True)
 class PageReceived(Record):
     """The peer has sent one page of a listing.
 
-    `items` is the list in `result` (the tools, prompts and so on).
+    `items` is the list in `result` (the tools, prompts and so on). `cached` is None, unless the
+    page comes from the cache of this client.
     """
 
     listing: Listing
     items: list[Any]
     result: JSONObject
+    cached: CacheHit | None = None
 
 
 class ListingEnd(enum.Enum):
@@ -513,11 +676,16 @@ Event: TypeAlias = (
     | SubscriptionEnded
     | ListenerAdded
     | ListenerRemoved
+    | TaskInputReceived
+    | TaskCancelled
+    | TaskQuestion
     | ResponseReceived
     | ErrorReceived
     | InputRequired
     | RequestFailed
     | ProgressReceived
+    | TaskUpdated
+    | TaskInputRequired
     | PageReceived
     | ListingEnded
     | PingEnded
@@ -569,6 +737,11 @@ class EventQueue(list[Item]):
             n_taken = 0
         self._n_taken = n_taken
         return event
+
+    def withdraw(self, is_stale: Callable[[Item], bool]) -> None:
+        """Remove the events that were not taken and say what is no longer so."""
+        self[:] = [event for event in self.waiting if not is_stale(event)]
+        self._n_taken = 0
 
     @property
     def waiting(self) -> list[Item]:

@@ -16,10 +16,17 @@ from .._rules.conversation import Peer
 from .._rules.state_tables import RequestState
 from .._rules.subscription_filters import FILTERS, NO_RESOURCES
 from .._spec.methods import Method
+from .._spec.tasks import declares_tasks
 from .._wire.values import JSONObject, ProgressToken, RequestId, RequestKey
 
 if TYPE_CHECKING:
+    from .._rules.state_tables import TaskStatus
+    from .caching.cached_responses import CachedPages
+    from .events import ErrorReceived
     from .outgoing import RequestOwner
+    from .tasks.operations import TaskChange
+    from .tasks.owner import TaskOwner
+    from .tasks.records import TaskRecord
 
 _ANSWERED: Final = RequestState.ANSWERED
 _OPEN: Final = RequestState.OPEN  # a global is faster than a look-up in the enum
@@ -203,6 +210,25 @@ class IncomingRequest:
         """Whether the request waits for a response: it was not answered and not cancelled."""
         return self._state is _OPEN
 
+    @property
+    def asks_for_task(self) -> bool:
+        """Whether the peer wants a task instead of the result (2025-11-25, the member `task`).
+
+        False where this side has not declared that it takes such requests.
+        """
+        return self._task is not False and not self._is_modern
+
+    @property
+    def accepts_task(self) -> bool:
+        """Whether `create_task` may answer it, where tasks are turned on.
+
+        In 2026-07-28 that is a `tools/call` whose client declares the extension
+        `io.modelcontextprotocol/tasks`; in 2025-11-25 what `asks_for_task`.
+        """
+        if self._is_modern:
+            return self._method == "tools/call" and declares_tasks(self._peer.capabilities)
+        return self.asks_for_task
+
     def __repr__(self) -> str:
         return f"<IncomingRequest {self._method} id={self._id!r} {self._state.name}>"
 
@@ -229,7 +255,8 @@ class BridgedQuestions:
 class Purpose(enum.IntEnum):
     """The reason why a request was sent: for the application, or for the library itself.
 
-    Endings of APPLICATION requests become events; the library handles those of the others.
+    Endings of APPLICATION requests become events; the library handles those of the others. FETCH is
+    a request of the application whose result may be cached.
     """
 
     APPLICATION = 0
@@ -241,6 +268,8 @@ class Purpose(enum.IntEnum):
     LISTEN = 6
     QUESTION = 7
     SCHEMAS = 8
+    FETCH = 9
+    TASK = 10
 
 
 @final
@@ -256,6 +285,7 @@ class OutgoingRequest:
         "_asked",
         "_body",
         "_deadline",
+        "_following",
         "_id",
         "_is_modern",
         "_last_deadline",
@@ -309,7 +339,16 @@ class OutgoingRequest:
         self._deadline: float | None = None
         self._last_deadline: float | None = None
         self._task: str | bool = False  # a task was asked for; its id once it was accepted
+        self._following: TaskFollowing | None = None  # the task that the answer may be
         self.data: Any = None
+
+    @property
+    def task_id(self) -> str | None:
+        """The id of the task that the request has become; None: it has not.
+
+        Keep it to follow the task from another process, by `resume_task`. It is a secret.
+        """
+        return None if self._following is None else self._following.task_id
 
     @property
     def id(self) -> int | str:
@@ -335,6 +374,73 @@ class OutgoingRequest:
         return f"<OutgoingRequest {self._method} id={self._id!r} {self._state.name}>"
 
 
+class TaskFollowing:
+    """What is known of a task of the peer that a request of this side has become.
+
+    Attributes:
+        asked: The methods of the questions that wait for an answer, by key (2026-07-28).
+        call: The request.
+        error: The error of `tasks/result`, until a poll says that the task has failed; or None.
+        failed: The number of polls in a row that have failed.
+        failed_updates: The number of updates in a row that have failed (2026-07-28).
+        is_sure: Whether the newest poll was sent while a subscription told of changes.
+        news: Status and message of which the application was told last; None: of none.
+        poll: The open poll; or None.
+        poll_ms: Milliseconds that the peer wants between two polls; None: it does not say.
+        refused: The keys of the questions that this side cannot answer (2026-07-28).
+        rests: Whether the timeout of the request is stopped: no answer is due.
+        seen: The keys of all questions that have come.
+        task_id: The id of the task; None: the request has not become one.
+        unsent: Answers whose update has failed, by the key of the question (2026-07-28).
+        updates: The JSON of the answers that each open `tasks/update` brings (2026-07-28).
+        wait: The open `tasks/result`; or None (2025-11-25).
+    """
+
+    __slots__ = (
+        "_deadline",
+        "asked",
+        "call",
+        "error",
+        "failed",
+        "failed_updates",
+        "is_sure",
+        "news",
+        "poll",
+        "poll_ms",
+        "refused",
+        "rests",
+        "seen",
+        "task_id",
+        "unsent",
+        "updates",
+        "wait",
+    )
+
+    def __init__(self, call: OutgoingRequest) -> None:
+        self.call: OutgoingRequest = call
+        self._deadline: float | None = None  # of the next poll
+        self.task_id: str | None = None
+        self.asked: dict[str, str] = {}
+        self.seen: set[str] = set()
+        self.updates: dict[OutgoingRequest, bytes] = {}
+        self.unsent: dict[str, Any] = {}
+        self.news: tuple[str, Any] | None = None
+        self.error: ErrorReceived | None = None
+        self.failed: int = 0
+        self.failed_updates: int = 0
+        self.refused: set[str] = set()
+        self.poll_ms: float | None = None
+        self.rests: bool = False
+        self.is_sure: bool = False
+        self.poll: OutgoingRequest | None = None
+        self.wait: OutgoingRequest | None = None
+
+    @property
+    def status(self) -> str | None:
+        """The status of which the application was told last; None: of none."""
+        return None if self.news is None else self.news[0]
+
+
 @final
 class Listing:
     """A list of the peer that is fetched page by page; `send_paginated` returns it.
@@ -345,6 +451,7 @@ class Listing:
 
     __slots__ = (
         "__weakref__",
+        "_cached",
         "_call",
         "_cursor_bytes",
         "_cursors",
@@ -377,6 +484,7 @@ class Listing:
         self._empty = 0
         self._cursors: dict[str, None] = {}
         self._cursor_bytes = 0
+        self._cached: CachedPages | None = None  # with a cache
         self.data: Any = None
 
     @property
@@ -527,15 +635,32 @@ class Listener:
         data: A slot for any object of the application.
     """
 
-    __slots__ = ("__weakref__", "_held", "_id", "_kinds", "_request", "_uris", "data")
+    __slots__ = (
+        "__weakref__",
+        "_held",
+        "_id",
+        "_kinds",
+        "_request",
+        "_tasks",
+        "_uris",
+        "_wanted",
+        "data",
+    )
 
     def __init__(
-        self, request: IncomingRequest, id: bytes, kinds: tuple[str, ...], uris: tuple[str, ...]
+        self,
+        request: IncomingRequest,
+        id: bytes,
+        kinds: tuple[str, ...],
+        uris: tuple[str, ...],
+        wanted: tuple[str, ...],
     ) -> None:
         self._request = request
         self._id = id  # the JSON of the id
         self._kinds = kinds  # the members of the filter that are true
         self._uris = uris  # the resources in the filter
+        self._wanted = wanted  # the ids of tasks in the filter
+        self._tasks: tuple[str, ...] = ()  # those among them that the client may follow
         # Changes that wait for the acknowledgement; None after it.
         self._held: dict[Any, bytes] | None = {}
         self.data: Any = None
@@ -551,6 +676,8 @@ class Listener:
         honoured: JSONObject = dict.fromkeys(self._kinds, True)
         if self._uris:
             honoured["resourceSubscriptions"] = list(self._uris)
+        if self._tasks:
+            honoured["taskIds"] = list(self._tasks)
         return honoured
 
     @property
@@ -561,6 +688,80 @@ class Listener:
     def __repr__(self) -> str:
         return f"<Listener id={self._request.id!r} open={self.open}>"
 
+
+@final
+class Task:
+    """A task of the peer that this side works on; `create_task` returns it.
+
+    Attributes:
+        data: A slot for any object of the application.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_given",
+        "_keys",
+        "_open",
+        "_part",
+        "_peer",
+        "_pending",
+        "_record",
+        "_report",
+        "_unsaved",
+        "_unsent",
+        "data",
+    )
+
+    def __init__(self, record: TaskRecord, part: TaskOwner, peer: Peer) -> None:
+        self._record = record  # as it was last stored, as far as this process knows
+        self._part = part
+        self._peer = peer
+        self._open = True
+        # The keys of all questions, with those that are being stored; and of the answers that the
+        # application has.
+        self._keys: dict[str, None] = dict.fromkeys(record.keys)
+        self._given: dict[str, None] = {}
+        # In 2025-11-25, the questions that are asked by requests, with their keys; and those that
+        # wait for a stream to the peer, by key.
+        self._pending: dict[OutgoingRequest, str] | None = None
+        self._unsent: dict[str, tuple[str, bytes]] | None = None
+        # The update that waits for the store behind other operations, and takes in the next ones.
+        self._report: TaskChange | None = None
+        # Fields of updates that could not be stored, which the next change takes along.
+        self._unsaved: dict[str, Any] | None = None
+        self.data: Any = None
+
+    @property
+    def id(self) -> str:
+        """The id of the task. It is a secret: whoever has it may use the task of nobody known."""
+        return self._record.id
+
+    @property
+    def record(self) -> TaskRecord:
+        """The task as it was last stored, as far as this process knows."""
+        return self._record
+
+    @property
+    def status(self) -> TaskStatus:
+        """The status, as it was last stored."""
+        return self._record.status
+
+    @property
+    def peer(self) -> Peer:
+        """The side that has asked for the task."""
+        return self._peer
+
+    @property
+    def open(self) -> bool:
+        """Whether the work may go on: it has no result, and was not cancelled."""
+        return self._open
+
+    def __repr__(self) -> str:
+        return f"<Task of {self._record.method} {self._record.status.text} open={self._open}>"
+
+
+OF_APPLICATION: Final = frozenset({Purpose.APPLICATION, Purpose.FETCH})
+"""The purposes of requests that the application has sent by itself."""
 
 # -------------------------------------------------------- access to private slots for transports
 
@@ -580,6 +781,8 @@ call_of: Final[Callable[[Listing | Ping | Start], OutgoingRequest | None]] = att
 """The open request of a listing, a ping or a start; None without one."""
 is_modern: Final[Callable[[IncomingRequest | OutgoingRequest], bool]] = attrgetter("_is_modern")
 """Whether a request is modern (2026-07-28) and has an envelope."""
+part_of: Final[Callable[[Task], TaskOwner]] = attrgetter("_part")
+"""The part that has made the handle of a task."""
 held_bytes_of: Final[Callable[[IncomingRequest], int]] = attrgetter("_held_bytes")
 """The memory that a transport has noted for a request with `note_held_bytes`, in bytes."""
 

@@ -19,9 +19,11 @@ from .._rules.sending import (
     result_without_nulls,
 )
 from .._rules.state_tables import REQUESTS, RequestState, RequestTrigger, State, StateTrigger
+from .._rules.tasks import related_task
 from .._spec.errors import ErrorCode, LocalProtocolError
 from .._spec.methods import META
-from .._spec.tasks import finished_tasks, new_task
+from .._spec.registry import LEGACY_REVISIONS
+from .._spec.tasks import RELATED_TASK, finished_tasks, new_task
 from .._wire.values import (
     MISSING,
     JSONObject,
@@ -49,7 +51,8 @@ from .outgoing import OutgoingRequests
 from .used_ids import CancelledIds, UsedIds
 
 if TYPE_CHECKING:
-    from .input_required_server import InputRequiredServer
+    from .input_required.server import InputRequiredServer
+    from .tasks.owner import TaskOwner
 
 _OPEN = RequestState.OPEN
 _OPEN_STATE = State.OPEN
@@ -80,6 +83,7 @@ class IncomingRequests(MethodPart):
         used_ids: The ids that legacy requests have used.
         cancelled_ids: The ids of modern requests that were cancelled and not used again since.
         input_required: On a server, the part that asks a legacy client questions; else None.
+        task_owner: The part that answers requests with tasks; None: the application has tasks.
     """
 
     __slots__ = (
@@ -90,6 +94,7 @@ class IncomingRequests(MethodPart):
         "cancelled_ids",
         "input_required",
         "requests",
+        "task_owner",
         "tasks",
         "tokens",
         "used_ids",
@@ -101,6 +106,7 @@ class IncomingRequests(MethodPart):
         self._outgoing = outgoing
         self.requests: dict[RequestKey, IncomingRequest] = core.requests
         self.input_required: InputRequiredServer | None = None
+        self.task_owner: TaskOwner | None = None
         self.used_ids: UsedIds = UsedIds(self._core.config.max_used_ids)
         self.cancelled_ids: CancelledIds = CancelledIds(self._core.config.max_used_ids)
         self._reported_forgotten = False
@@ -116,7 +122,10 @@ class IncomingRequests(MethodPart):
         meta: JSONObject | None,
         now: float | None,
     ) -> bool:
-        """Answer a request with a result."""
+        """Answer a request with a result.
+
+        Keeps TASK-026: the result of a request that belongs to a task of the peer names it, too.
+        """
         if request._state is not _OPEN:
             return self.too_late(request)
         if self.requests.get(request._key) is not request:
@@ -139,12 +148,26 @@ class IncomingRequests(MethodPart):
         if request._is_modern:
             body = self._messages.complete(spec, result, meta)
         else:
+            related = related_task(request._params.get("_meta"))
+            if related is not None and request._peer.revision == LEGACY_REVISIONS[-1]:
+                meta = {**(meta or {}), RELATED_TASK: {"taskId": related}}
             body = self._core.encode_object(result, meta)
         if wrong is not None and not (
             request._is_modern and self._messages.is_extension_result(result)
         ):
             rule = "OWN-014" if spec is None else spec.result_rule
             raise LocalProtocolError(rule, f"result of {request._method}: {wrong}")
+        if request._task is True and self.task_owner is not None and "task" not in result:
+            self.task_owner.check_plain_result(request)
+        if self._core.payloads is not None:
+            self._core.payloads.check_result(
+                request._method,
+                result,
+                meta,
+                self._core.revision_of(request),
+                request._params if spec is not None else None,  # which were judged with a spec only
+                as_task=bool(request._task),
+            )
         if part is not None:
             part.check_result(request, result)
         # Everything is checked: from here on nothing raises.
@@ -155,7 +178,7 @@ class IncomingRequests(MethodPart):
                 part.not_accepted(request)
             part = None  # an error replaces the result, which has no effect then
         elif request._task:
-            self._keep_token_for_task(request, result)
+            self.keep_token_for_task(request, result)
         if part is not None:
             if meta is not None:
                 result = {**result, "_meta": {**result.get("_meta", {}), **meta}}
@@ -197,7 +220,8 @@ class IncomingRequests(MethodPart):
     ) -> bool:
         """Send progress of a request of the peer.
 
-        Keeps PROG-010.
+        Keeps PROG-010, and STDIO-012, SSE-012: nothing is sent for a request that was cancelled.
+        Keeps TASK-026: progress of a task names it.
         """
         for number in (progress, 0 if total is None else total):
             if type(number) is not int and not (type(number) is float and isfinite(number)):
@@ -220,6 +244,9 @@ class IncomingRequests(MethodPart):
             raise LocalProtocolError("OWN-014", "message must be a string")
         if message is not None and request._peer.revision != "2024-11-05":
             params["message"] = message
+        task = request._task
+        if type(task) is str:
+            meta = {**(meta or {}), RELATED_TASK: {"taskId": task}}
         body = self._core.encode_object(params, meta)
         if now is not None:
             self._core.tell(now)
@@ -244,7 +271,11 @@ class IncomingRequests(MethodPart):
     @property
     def open(self) -> tuple[IncomingRequest, ...]:
         """The requests that the application has not answered yet, oldest first."""
-        return tuple(request for request in self.requests.values() if request._bridge is None)
+        return tuple(
+            request
+            for request in self.requests.values()
+            if request._bridge is None and request._state is _OPEN
+        )
 
     @property
     def forgotten_ids(self) -> int:
@@ -463,7 +494,9 @@ class IncomingRequests(MethodPart):
         part = self.part_of(request)
         if part is not None:
             part.not_accepted(request)
-        if part is None or not part.reports_cancelled(request, cause, reason, meta):
+        if self.task_owner is not None and self.task_owner.cancelled_before(request):
+            pass  # the application has answered with a task, and was told that this is cancelled
+        elif part is None or not part.reports_cancelled(request, cause, reason, meta):
             # The application knows the first handle, not that of the next round.
             known = request if bridge is None else bridge.asked
             self._core.events.append(
@@ -612,7 +645,7 @@ class IncomingRequests(MethodPart):
         key: Any = token if type(token) is str else table_key(token)
         self.tokens.pop(key, None)
 
-    def _keep_token_for_task(self, request: IncomingRequest, result: JSONObject) -> None:
+    def keep_token_for_task(self, request: IncomingRequest, result: JSONObject) -> None:
         """Keep the progress token of a request that became a task until its end (PROG-011)."""
         task_id = new_task(result)
         if task_id is None or self._core.is_shared:

@@ -33,13 +33,14 @@ from .events import (
     RequestFailed,
     ResponseReceived,
 )
-from .handles import OutgoingRequest, Purpose
+from .handles import OF_APPLICATION, OutgoingRequest, Purpose
 from .modern_messages import ModernMessages
 from .outgoing import Outcome, OutgoingRequests
 
 if TYPE_CHECKING:
-    from .discovery import ClientDiscovery
-    from .input_required_client import InputRequiredClient
+    from .input_required.client import InputRequiredClient
+    from .opening.discovery import ClientDiscovery
+    from .tasks.follower import TaskFollower
 
 _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
 _APPLICATION = Purpose.APPLICATION
@@ -62,10 +63,11 @@ class IncomingResponses:
 
     Attributes:
         input_required: On a client, the part that handles results with questions; else None.
+        follower: The part that follows tasks of the peer; None: tasks are not turned on.
         discovery: On a client, the part that handles errors without an id; else None.
     """
 
-    __slots__ = ("_core", "_messages", "_outgoing", "discovery", "input_required")
+    __slots__ = ("_core", "_messages", "_outgoing", "discovery", "follower", "input_required")
 
     def __init__(self, core: Core, messages: ModernMessages, outgoing: OutgoingRequests) -> None:
         self._core = core
@@ -73,6 +75,7 @@ class IncomingResponses:
         self._outgoing = outgoing
         self.input_required: InputRequiredClient | None = None
         self.discovery: ClientDiscovery | None = None
+        self.follower: TaskFollower | None = None
 
     # ----------------------------------------------------------------------------------- responses
 
@@ -83,6 +86,9 @@ class IncomingResponses:
         if not self._core.transport.takes_response(message):
             return
         call = None if key is None else self._outgoing.calls.get(key)
+        if call is not None and call.task_id is not None:
+            self._ignore_second(call, message)
+            return
         if call is None:
             call = self._handle_unmatched(message, raw, key)
             if call is None:
@@ -95,7 +101,7 @@ class IncomingResponses:
         elif (
             call._is_modern
             and (kind := result.get("resultType", "complete")) != "complete"
-            and not (call._purpose is _APPLICATION and self._messages.is_extension_result(result))
+            and not (call._purpose in OF_APPLICATION and self._messages.is_extension_result(result))
         ):
             self._core.drop_nulls((*QUESTIONS, *META), result, call)
             interim, breach = self._incomplete_result(call, kind, result)
@@ -105,26 +111,50 @@ class IncomingResponses:
         elif (
             (spec := call._spec) is None
             or not self._core.checks_shape
+            or self._core.payloads is not None
             or result_shape_breach(spec, call._task, result) is not None
         ) and (breach := self._judge_result(call, result)) is not None:
             outcome = invalid(call, breach, result)
         else:
             if call._task and call._token is not None:
                 self._keep_token_for_task(call, result)
+            if self.follower is not None:
+                if call._method == "tools/list":
+                    self.follower.note_tools(result)
+                task: Any = result.get("task")
+                if call._following is not None and not call._is_modern and is_object(task):
+                    breach = self.follower.made(call, task)
+                    if breach is None:
+                        return  # the request stays open until the end of the task
+                    outcome = invalid(call, breach, result)
+                    self._conclude(call, outcome, breach)
+                    return
             if call._spec is not None and call._spec.has_part:
                 self.note_peer_tasks(call._method, result)
             if call._is_modern and "resultType" not in result:
                 breach = NO_RESULT_TYPE
             outcome = ResponseReceived(request=call, result=result)
+        self._conclude(call, outcome, breach)
+
+    def _conclude(
+        self, call: OutgoingRequest, outcome: Outcome | InputRequired, breach: Breach | None
+    ) -> None:
+        """End a request with its outcome, and report the breach of its response, if any."""
         self._outgoing.conclude(call, _ANSWERED)
         if breach is not None:
             self._core.report(breach, request=call)
-        if call._purpose is _APPLICATION:
+        # The server may ask questions about requests of the application only.
+        if call._purpose is _APPLICATION or isinstance(outcome, InputRequired):
             self._core.events.append(outcome)
         else:
-            # The server may ask questions about requests of the application only.
-            assert not isinstance(outcome, InputRequired)
             call._owner.ended(call, outcome)
+
+    def _ignore_second(self, call: OutgoingRequest, message: JSONObject) -> None:
+        """Report a second response to a request that has become a task."""
+        text = f"a second response to {call._method}, which has become a task"
+        self._core.events.append(
+            MessageIgnored(rule="JSON-004", text=text, method=None, id=call._id, answer=message)
+        )
 
     def _handle_unmatched(
         self, message: JSONObject, raw: object, key: IdKey | None
@@ -152,6 +182,8 @@ class IncomingResponses:
                 self._core.report(BAD_RESPONSE_ID)
             return None
         if (late := self._outgoing.late.pop(key, None)) is not None:
+            if late._following is not None and self.follower is not None:
+                self.follower.late_task(late, message)
             text = f"a response to {late._method} came after the end"
             self._core.events.append(
                 MessageIgnored(rule="CANC-011", text=text, method=None, id=key, answer=message)
@@ -208,10 +240,13 @@ class IncomingResponses:
     ) -> tuple[Outcome | InputRequired | None, Breach | None]:
         """Return the outcome of a result with another type than `complete`, and its breach, if any.
 
-        Keeps JSON-023.
+        Keeps JSON-023, XTASK-009, XTASK-010.
         """
         if kind == "input_required" and self.input_required is not None:
             return self.input_required.receive_questions(call, result)
+        if kind == "task" and call._following is not None and self.follower is not None:
+            breach = self.follower.made(call, result)
+            return (None, None) if breach is None else (invalid(call, breach, result), breach)
         breach = Breach("JSON-022", f"resultType {str(kind)[:80]!r} is not known")
         return invalid(call, breach, result), breach
 
@@ -233,9 +268,13 @@ class IncomingResponses:
         ):
             return None
         wrong = result_shape_breach(spec, call._task, result)
-        if wrong is None:
+        if wrong is not None:
+            return Breach(spec.result_rule, f"result of {call._method}: {wrong}")
+        if self._core.payloads is None:
             return None
-        return Breach(spec.result_rule, f"result of {call._method}: {wrong}")
+        return self._core.payloads.judge_result(
+            call._method, result, self._core.revision_of(call), as_task=bool(call._task)
+        )
 
     # -------------------------------------------------------------------- responses over the limit
 

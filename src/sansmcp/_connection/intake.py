@@ -45,8 +45,8 @@ from .events import (
 )
 from .handles import Batch, IncomingRequest, Route
 from .incoming import IncomingRequests
+from .input_required.request_state import BadSeal, digest_of, unseal
 from .outgoing import OutgoingRequests
-from .request_state import BadSeal, digest_of, unseal
 
 _CLIENT: Final = Side.CLIENT
 _OPERATING: Final = Phase.OPERATING
@@ -165,6 +165,9 @@ class Intake:
                 breach = judge_request(
                     conversation, sender, method, spec, params, self._core.checks_shape
                 )
+            if breach is None and self._core.payloads is not None:
+                revision = conversation.dialect.revision
+                breach = self._core.payloads.judge_params(method, params, revision)
             if breach is not None:
                 if self._delivers_undeclared(breach):
                     request._spec = spec = breach = None
@@ -365,11 +368,16 @@ class Intake:
         elif spec.task_gate is not None:
             if "task" in params:
                 request._task = spec.task_gate in conversation.gates[self._core.side]
+            if (owner := self._incoming.task_owner) is not None:
+                return owner.judge_call(request)
         else:
             if ("inputResponses" in params or "requestState" in params) and (
                 breach := judge_inputs(params)
             ) is not None:
                 self._incoming.refuse_breach(request, breach)
+                return False
+            owner = self._incoming.task_owner
+            if owner is not None and not owner.judge_call(request):
                 return False
             if self._core.config.state_keys and request._is_modern:
                 return self._accepts_state(request)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .._rules.sending import Breach, judge_request, null_members
 from .._rules.state_tables import State
@@ -12,6 +12,7 @@ from .._wire.setting_checks import check_flag
 from .._wire.values import MISSING, JSONObject, is_object
 from .core import Core
 from .events import (
+    CacheHit,
     CancelCause,
     ErrorReceived,
     FailureReason,
@@ -19,11 +20,15 @@ from .events import (
     ListingEnded,
     PageReceived,
     RequestFailed,
+    ResponseReceived,
 )
 from .handles import IncomingRequest, Listing, OutgoingRequest, Purpose
 from .incoming import IncomingRequests
 from .modern_messages import ModernMessages
 from .outgoing import Outcome, OutgoingRequests
+
+if TYPE_CHECKING:
+    from .caching.cached_responses import CachedResponses
 
 _FAILURES = {
     FailureReason.CANCELLED: ListingEnd.CANCELLED,
@@ -51,9 +56,10 @@ class Listings:
         fresh: By method, the open listings that are not stale.
         on_demand: The open listings whose pages `next_page` requests, each with the cursor for the
             next page; None while a page is requested.
+        cached: On a client with a cache, the part that uses it; else None.
     """
 
-    __slots__ = ("_core", "_incoming", "_messages", "_outgoing", "fresh", "on_demand")
+    __slots__ = ("_core", "_incoming", "_messages", "_outgoing", "cached", "fresh", "on_demand")
 
     def __init__(
         self,
@@ -68,6 +74,7 @@ class Listings:
         self._incoming = incoming
         self.fresh: dict[str, dict[Listing, None]] = {}
         self.on_demand: dict[Listing, str | None] = {}
+        self.cached: CachedResponses | None = None
 
     # -------------------------------------------------------------------- verbs of the application
 
@@ -96,6 +103,9 @@ class Listings:
         breach = judge_request(conversation, side, method, spec, given, self._core.checks_shape)
         if breach is not None and not breach.tolerated:
             raise breach.error()
+        if self._core.payloads is not None:
+            revision = conversation.dialect.revision
+            self._core.payloads.check_params(method, given, meta, revision)
         if spec is None or spec.paginated is None:
             raise LocalProtocolError("PAGE-009", f"{method} is not paginated")
         if timeout is not None or max_timeout is not None:
@@ -119,6 +129,8 @@ class Listings:
         listing._max_timeout = max_timeout
         listing._route = None if request is None else request._route
         listing.data = data
+        if self.cached is not None and conversation.dialect.is_modern:
+            listing._cached = self.cached.pages_of(spec, given, meta)
         first = self._page_params(listing, cursor)  # raises if the cursor has no JSON form
         self._core.check_size(first, method)
         if now is not None:
@@ -177,6 +189,14 @@ class Listings:
         """Take the ending of the request for a page."""
         listing = call._subject
         assert isinstance(listing, Listing)
+        if (pages := listing._cached) is not None:
+            assert self.cached is not None  # it has made `pages`
+            if isinstance(outcome, ResponseReceived):
+                self.cached.page_came(pages, call, outcome.result)
+            elif (found := self.cached.failed(pages.fetch, outcome)) is not None:
+                result, hit = found
+                self._page_came(listing, pages.items, result, hit)
+                return
         if isinstance(outcome, RequestFailed):
             self._end_listing(listing, _FAILURES[outcome.reason], text=outcome.text)
         elif isinstance(outcome, ErrorReceived):
@@ -184,7 +204,9 @@ class Listings:
                 listing._stale = True  # the peer refused the cursor: list again (CACHE-024)
             self._end_listing(listing, ListingEnd.ERROR, outcome)
         else:
-            self._page_came(listing, call, outcome.result)
+            assert call._spec is not None
+            assert call._spec.paginated is not None
+            self._page_came(listing, call._spec.paginated, outcome.result, None)
 
     def lose_idle(self) -> None:
         """End the listings that wait for `next_page` as lost: no request can be sent any more."""
@@ -211,16 +233,29 @@ class Listings:
         separator = b"" if body == b"{}" else b","
         return b'%b%b"cursor":%b}' % (body[:-1], separator, self._core.encode(cursor))
 
-    def _fetch(self, listing: Listing, cursor: str | None, params: bytes) -> None:
-        """Send the request for one page, and remember its cursor."""
-        if cursor is not None:
-            listing._has_cursor = True
-            listing._cursors[cursor] = None
-            listing._cursor_bytes += len(cursor)
-            while listing._cursor_bytes > _CURSOR_BYTES:
-                oldest = next(iter(listing._cursors))
-                del listing._cursors[oldest]
-                listing._cursor_bytes -= len(oldest)
+    def _fetch(self, listing: Listing, cursor: str | None, params: bytes | None = None) -> None:
+        """Report the pages that are in the cache, then request the next one.
+
+        Args:
+            listing: The listing.
+            cursor: The cursor of the next page; None for the first one.
+            params: The params for this page, if they are encoded already.
+        """
+        pages = listing._cached
+        while pages is not None:
+            assert self.cached is not None  # it has made `pages`
+            found = self.cached.find_page(pages, cursor)
+            if found is None:
+                break
+            self._note_cursor(listing, cursor)
+            result, hit = found
+            following = self._take_page(listing, pages.items, result, hit)
+            if following is None:
+                return
+            cursor, params = following, None
+        if params is None:
+            params = self._page_params(listing, cursor)
+        self._note_cursor(listing, cursor)
         listing._call = self._outgoing.send_own(
             listing._method,
             params,
@@ -232,21 +267,53 @@ class Listings:
             listing._route,
         )
 
-    def _page_came(self, listing: Listing, call: OutgoingRequest, result: JSONObject) -> None:
+    @staticmethod
+    def _note_cursor(listing: Listing, cursor: str | None) -> None:
+        """Remember the cursor of a page, to recognise a cycle."""
+        if cursor is not None:
+            listing._has_cursor = True
+            listing._cursors[cursor] = None
+            listing._cursor_bytes += len(cursor)
+            while listing._cursor_bytes > _CURSOR_BYTES:
+                oldest = next(iter(listing._cursors))
+                del listing._cursors[oldest]
+                listing._cursor_bytes -= len(oldest)
+
+    def _page_came(
+        self, listing: Listing, member: str, result: JSONObject, hit: CacheHit | None
+    ) -> None:
         """Report a page, then end the listing, request the next page, or wait."""
-        assert call._spec is not None
-        assert call._spec.paginated is not None
-        items: Any = result.get(call._spec.paginated)
+        cursor = self._take_page(listing, member, result, hit)
+        if cursor is not None:
+            self._fetch(listing, cursor)
+
+    def _take_page(
+        self, listing: Listing, member: str, result: JSONObject, hit: CacheHit | None
+    ) -> str | None:
+        """Report a page, then end the listing or wait for `next_page`.
+
+        Args:
+            listing: The listing.
+            member: The member of the result with the items.
+            result: The result.
+            hit: Says that the page comes from the cache; else None.
+
+        Returns:
+            The cursor of the page to request now; None: the listing has ended, or it waits.
+        """
+        items: Any = result.get(member)
         if items.__class__ is not list:  # with `Config.check="none"`
             self._end_listing(listing, ListingEnd.INVALID_ANSWER)
-            return
+            return None
         page: list[Any] = items
         count = len(page)
         cursor: Any = result.get("nextCursor", MISSING)
         listing._pages += 1
         listing._items += count
         listing._empty = 0 if count else listing._empty + 1
-        self._core.events.append(PageReceived(listing=listing, items=page, result=result))
+        self._core.events.append(
+            PageReceived(listing=listing, items=page, result=result, cached=hit)
+        )
         end = self._judge_cursor(listing, cursor)
         if end is not None:
             self._end_listing(listing, end)
@@ -256,7 +323,9 @@ class Listings:
             listing._call = None
             self.on_demand[listing] = cursor
         else:
-            self._fetch(listing, cursor, self._page_params(listing, cursor))
+            following: str = cursor
+            return following
+        return None
 
     def _judge_cursor(self, listing: Listing, cursor: Any) -> ListingEnd | None:
         """The reason why the listing ends here; None if there is a next page.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .._rules.messages import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_unknown_object
 from .._rules.sending import Breach
@@ -14,9 +14,7 @@ from .._wire.framing import BOM, BOM_NOTE, HEAD_BYTES, TAIL_BYTES, OverlongEnd
 from .._wire.outline import OutlineKind, read_head, read_tail
 from .._wire.setting_checks import check_clock, check_wait
 from .._wire.values import JSONObject, JSONValue, id_key
-from .changes import Change
 from .core import Core, MethodPart
-from .discovery import ClientDiscovery, ServerDiscovery
 from .events import CancelCause, CloseCause, MessageIgnored
 from .handles import (
     Batch,
@@ -28,20 +26,30 @@ from .handles import (
     Start,
     Subscription,
 )
-from .handshake import ClientHandshake, ServerHandshake
 from .incoming import IncomingRequests
 from .incoming_responses import IncomingResponses
-from .input_required_client import InputRequiredClient
-from .input_required_server import InputRequiredServer
+from .input_required.client import InputRequiredClient
+from .input_required.server import InputRequiredServer
 from .intake import Intake
 from .listings import Listings
 from .modern_messages import ModernMessages
 from .notifications import Notifications
+from .opening.discovery import ClientDiscovery, ServerDiscovery
+from .opening.handshake import ClientHandshake, ServerHandshake
 from .outgoing import OutgoingRequests, RequestOwner
 from .pings import Pings
-from .subscriptions_client import ClientSubscriptions
-from .subscriptions_server import ChangePublisher, Listeners, ResourceSubscriptions
+from .subscriptions.changes import Change
+from .subscriptions.client import ClientSubscriptions
+from .subscriptions.server import ChangePublisher, Listeners, ResourceSubscriptions
+from .tasks.board import TaskBoard
+from .tasks.follower import TaskFollower
+from .tasks.owner import TaskOwner
+from .tasks.subscriptions import TaskSubscriptions
 from .timers import Timed
+
+if TYPE_CHECKING:
+    from .caching.cache import CacheIdentity
+    from .handles import Listener
 
 _OPEN = State.OPEN
 
@@ -63,8 +71,17 @@ PARTS_BY_METHOD: Final[Mapping[str, str]] = {
     "resources/subscribe": "resource_subscriptions",
     "resources/unsubscribe": "resource_subscriptions",
     "subscriptions/listen": "listeners",
+    "tasks/get": "tasks",
+    "tasks/result": "tasks",
+    "tasks/list": "tasks",
+    "tasks/cancel": "tasks",
+    "tasks/update": "tasks",
 }
 """By method: the part of the machine that answers it, or acts when the application answers it."""
+
+
+TASK_PARTS: Final = frozenset(method for method, part in PARTS_BY_METHOD.items() if part == "tasks")
+"""The methods that the library answers by itself where it has the tasks."""
 
 
 class EndingPart(Protocol):
@@ -91,7 +108,11 @@ class Machine:
         notifications: Notifications in both directions.
         pings: Pings and keep-alive.
         listings: Paginated requests of this side.
+        follower: Tasks of the peer that this side follows; None: tasks are not turned on.
         held: On a server, published changes that wait until the transport takes output.
+        held_tasks: On a server with tasks, their notifications that wait like that; else None.
+        task_subscriptions: On a server with tasks, the subscriptions to them; else None.
+        tasks: The tasks of the peer on this side; None: the application has them, if there are any.
     """
 
     __slots__ = (
@@ -101,7 +122,9 @@ class Machine:
         "_overlong_kind",
         "_publisher",
         "core",
+        "follower",
         "held",
+        "held_tasks",
         "incoming",
         "intake",
         "listings",
@@ -110,11 +133,13 @@ class Machine:
         "outgoing",
         "pings",
         "responses",
+        "task_subscriptions",
+        "tasks",
     )
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, board: TaskBoard | None = None) -> None:
         self.core: Core = core
-        messages = ModernMessages(core)
+        messages = ModernMessages(core, tasks=board is not None)
         self.messages: ModernMessages = messages
         outgoing = OutgoingRequests(core, messages)
         self.outgoing: OutgoingRequests = outgoing
@@ -129,10 +154,20 @@ class Machine:
             core, responses, self.listings, incoming, self.intake
         )
         self.held: dict[Change, tuple[bytes, bytes]] = {}
+        self.held_tasks: dict[tuple[Listener, str], bytes] | None = None
         self._publisher: ChangePublisher | None = None
         self._listeners: Listeners | None = None
         # The parts that end something when the connection ends, in this order.
         self._in_end_order: tuple[EndingPart, ...] = (incoming, self.pings, outgoing, self.listings)
+        self.tasks: TaskOwner | None = None
+        self.task_subscriptions: TaskSubscriptions | None = None
+        self.follower: TaskFollower | None = None
+        if board is not None:
+            self.tasks = TaskOwner(core, messages, outgoing, incoming, board)
+            incoming.task_owner = self.tasks
+            self.follower = TaskFollower(core, messages, outgoing, board.settings)
+            responses.follower = self.follower
+            self._in_end_order = (*self._in_end_order, self.tasks)
         core.parts = self
         self._drain = DrainTimer()
         # The kind of a message over the limit whose first bytes have no id; else None.
@@ -214,7 +249,13 @@ class Machine:
             for task_id in list(self.incoming.tasks):  # their ends can no longer be sent
                 self.incoming.finish_task(task_id)
             handed_over = self.outgoing.handed_over
-            self.outgoing.lose([c for c in self.outgoing.calls.values() if c._order > handed_over])
+            self.outgoing.lose(
+                [
+                    call
+                    for call in self.outgoing.calls.values()
+                    if call._order > handed_over or call.task_id is not None  # cannot be polled
+                ]
+            )
             self.listings.lose_idle()
         if self.core.needs_settle:
             self.core.settle()
@@ -271,22 +312,27 @@ class Machine:
         if self._publisher is not None and self.held:
             self._publisher.release_held()
             core.settle()
+        if self.task_subscriptions is not None and self.held_tasks:
+            self.task_subscriptions.release_held()
+            core.settle()
         return output
 
     @property
     def open_requests(self) -> tuple[IncomingRequest, ...]:
         """The requests of the peer that still wait for a response from this side, oldest first."""
         waiting = self.incoming.open
+        if self.tasks is not None:
+            waiting = tuple(one for one in waiting if one._method not in TASK_PARTS)
         return waiting if self._listeners is None else self._listeners.without_acknowledged(waiting)
 
     # ------------------------------------------------------------------------ dispatch of messages
 
-    def receive_whole(self, data: bytes | bytearray) -> None:
+    def receive_whole(self, data: bytes | bytearray, route: Route | None = None) -> None:
         """Handle one message without framing; a byte order mark before it is noted (OWN-017)."""
         if data.startswith(BOM):
             self.note(BOM_NOTE)
             data = data[len(BOM) :]
-        self.receive(data)
+        self.receive(data, route)
 
     def receive(self, data: bytes | bytearray, route: Route | None = None) -> None:
         """Decode one JSON text of the peer, and give the message to its part.
@@ -510,7 +556,7 @@ class Machine:
 
 
 class ClientMachine(Machine):
-    """The parts of a client.
+    """The parts of a client, with the part for its cache if it has one.
 
     Attributes:
         input_required: The next rounds of requests that the server answers with questions.
@@ -521,8 +567,14 @@ class ClientMachine(Machine):
 
     __slots__ = ("discovery", "handshake", "input_required", "subscriptions")
 
-    def __init__(self, core: Core, requires: Iterable[str]) -> None:
-        super().__init__(core)
+    def __init__(
+        self,
+        core: Core,
+        requires: Iterable[str],
+        cache: CacheIdentity | None = None,
+        board: TaskBoard | None = None,
+    ) -> None:
+        super().__init__(core, board)
         messages, outgoing = self.messages, self.outgoing
         self.input_required: InputRequiredClient = InputRequiredClient(core, messages, outgoing)
         self.subscriptions: ClientSubscriptions = ClientSubscriptions(
@@ -536,6 +588,14 @@ class ClientMachine(Machine):
         self.responses.discovery = self.discovery
         self.notifications.subscriptions = self.subscriptions
         self.notifications.cancellations = self.subscriptions
+        if cache is not None:
+            from .caching.cached_responses import CachedResponses  # few programs have a cache
+
+            cached = CachedResponses(core, cache)
+            outgoing.cached = self.listings.cached = self.subscriptions.cached = cached
+        if self.follower is not None:
+            self.follower.input_required = self.input_required
+            self.subscriptions.follower = self.follower
 
     def take_over(self, other: ClientMachine, calls: Collection[OutgoingRequest]) -> None:
         """Continue requests of another machine; they keep their ids, and no id is used again."""
@@ -572,8 +632,10 @@ class ServerMachine(Machine):
         "resource_subscriptions",
     )
 
-    def __init__(self, core: Core, instructions: str | None) -> None:
-        super().__init__(core)
+    def __init__(
+        self, core: Core, instructions: str | None, board: TaskBoard | None = None
+    ) -> None:
+        super().__init__(core, board)
         incoming = self.incoming
         self.input_required: InputRequiredServer = InputRequiredServer(
             core, self.messages, self.outgoing, incoming, self.intake
@@ -587,6 +649,12 @@ class ServerMachine(Machine):
         self.listeners: Listeners = Listeners(core, self.messages, incoming, resources)
         self.publisher: ChangePublisher = ChangePublisher(core, resources, self.listeners)
         self._listeners, self._publisher = self.listeners, self.publisher
+        if self.tasks is not None:
+            subscriptions = TaskSubscriptions(core, self.tasks, self.listeners)
+            self.task_subscriptions: TaskSubscriptions | None = subscriptions
+            self.listeners.tasks = subscriptions
+            self.held_tasks: dict[tuple[Listener, str], bytes] | None = subscriptions.held
+            self._in_end_order = (subscriptions, *self._in_end_order)
         self._in_end_order = (resources, self.publisher, *self._in_end_order)
         self.held: dict[Change, tuple[bytes, bytes]] = self.publisher.held
         self.notifications.handshake = self.handshake

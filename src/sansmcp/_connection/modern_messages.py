@@ -24,6 +24,7 @@ from .._spec.errors import ErrorCode, LocalProtocolError
 from .._spec.methods import Method
 from .._spec.modern_methods import MODERN_REVISION
 from .._spec.registry import LOG_LEVELS
+from .._spec.tasks import with_extension
 from .._wire.values import JSONObject, ProgressToken, Side, is_object
 from .core import Core
 
@@ -35,11 +36,11 @@ _RESOURCE_NOT_FOUND = -32002  # in the legacy revisions
 class ModernMessages:
     """Encodes params and results of modern messages with the members that each must have."""
 
-    __slots__ = ("_core", "_envelope", "_plain_tail")
+    __slots__ = ("_core", "_envelope", "_plain_tail", "_tasks_envelope")
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, *, tasks: bool = False) -> None:
         self._core = core
-        self._plain_tail = self._envelope = b""
+        self._plain_tail = self._envelope = self._tasks_envelope = b""
         if not self._core.modern_revisions:
             return
         if self._core.side is Side.SERVER:
@@ -56,18 +57,24 @@ class ModernMessages:
         }
         if self._core.config.send_info:
             said[CLIENT_INFO] = self._core.codec.decode(self._core.info)
-        self._envelope = self._core.encode(said)[1:-1]
+        self._envelope = self._tasks_envelope = self._core.encode(said)[1:-1]
+        if tasks:
+            said[CLIENT_CAPABILITIES] = with_extension(said[CLIENT_CAPABILITIES])
+            self._tasks_envelope = self._core.encode(said)[1:-1]
 
     # ------------------------------------------------------------------------------------ requests
 
-    def with_envelope(self, params: JSONObject, meta: JSONObject | None) -> bytes:
+    def with_envelope(
+        self, params: JSONObject, meta: JSONObject | None, *, tasks: bool = False
+    ) -> bytes:
         """The encoded params of a request with its envelope, which is their last member.
 
-        A `progressToken` in `params` or `meta` is left out; `with_token` adds it.
+        A `progressToken` in `params` or `meta` is left out; `with_token` adds it. `tasks` declares
+        the extension for tasks with this request.
 
-        Keeps META-009, META-012.
+        Keeps META-009, META-012, XTASK-002.
         """
-        said = self._envelope
+        said = self._tasks_envelope if tasks else self._envelope
         if not meta and "_meta" not in params:
             body = self._core.encode_object(params, None)
             separator = b"," if params else b""
@@ -151,6 +158,10 @@ class ModernMessages:
         if merged:
             whole["_meta"] = merged
         return self._core.encode_object(whole, None)
+
+    def completed(self, members: bytes) -> bytes:
+        """The encoded result with these members, which are encoded without braces."""
+        return b"{%b%b%b" % (members, b"," if members else b"", self._plain_tail)
 
     def result_meta(self, *parts: object) -> JSONObject:
         """The `_meta` of a result: the members of `parts` over those that each result has."""

@@ -20,8 +20,8 @@ from .intake import Intake
 from .listings import LIST_CHANGES, Listings
 
 if TYPE_CHECKING:
-    from .handshake import ServerHandshake
-    from .subscriptions_client import ClientSubscriptions
+    from .opening.handshake import ServerHandshake
+    from .subscriptions.client import ClientSubscriptions
 
 _VERBS = {
     "notifications/cancelled": "cancel()",
@@ -33,6 +33,8 @@ _MODERN_VERBS: Final = {
     **dict.fromkeys((*LIST_CHANGES, "notifications/resources/updated"), "publish()"),
     "notifications/subscriptions/acknowledged": "acknowledge()",
 }
+TASK_NEWS: Final = frozenset({"notifications/tasks", "notifications/tasks/status"})
+"""Notifications about a task of the sender."""
 LISTEN: Final = "subscriptions/listen"
 
 
@@ -201,6 +203,9 @@ class Notifications(MethodPart):
         breach = judge_notification(
             conversation, sender, method, spec, params, self._core.checks_shape
         )
+        if breach is None and self._core.payloads is not None:
+            revision = conversation.dialect.revision
+            breach = self._core.payloads.judge_params(method, params, revision)
         if breach is not None:
             self._core.report(breach)
             if not breach.tolerated:
@@ -212,6 +217,9 @@ class Notifications(MethodPart):
         if method in LIST_CHANGES:
             self._listings.list_changed(method)
         self._responses.note_peer_tasks(method, params)
+        follower = self._responses.follower
+        if follower is not None and method in TASK_NEWS:
+            follower.notified(params)
         if method == "notifications/message" and not is_level(params.get("level")):
             self._core.report(UNKNOWN_LEVEL)
         if self.subscriptions is None or not self.subscriptions.receive_notification(
@@ -265,6 +273,9 @@ class Notifications(MethodPart):
         )
         if breach is not None:
             raise breach.error()
+        if self._core.payloads is not None:
+            revision = conversation.dialect.revision
+            self._core.payloads.check_params(method, given, meta, revision)
         name = self._core.method_bytes(method) if spec is None else spec.wire
         if params is None and meta is None:
             return b'{"jsonrpc":"2.0","method":%b}%b' % (name, self._core.newline)

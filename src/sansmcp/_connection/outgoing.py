@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from math import inf
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .._rules.messages import token_in_use
-from .._rules.sending import NULLS, judge_request, judge_task, server_request_error, without_nulls
+from .._rules.sending import (
+    NULLS,
+    judge_request,
+    judge_task,
+    no_tasks,
+    server_request_error,
+    without_nulls,
+)
 from .._rules.state_tables import REQUESTS, Phase, RequestState, RequestTrigger, State
 from .._spec.errors import LocalProtocolError
 from .._spec.methods import META, Method
+from .._spec.tasks import TASK_METHODS
 from .._wire.setting_checks import check_flag, is_number
 from .._wire.values import MISSING, IdKey, JSONObject, ProgressToken, Side, id_key, is_object
 from .core import Core
@@ -22,9 +30,22 @@ from .events import (
     RequestFailed,
     ResponseReceived,
 )
-from .handles import IncomingRequest, OutgoingRequest, Purpose, Route
+from .handles import (
+    OF_APPLICATION,
+    IncomingRequest,
+    OutgoingRequest,
+    Purpose,
+    Route,
+    Start,
+    TaskFollowing,
+)
 from .modern_messages import ModernMessages
 from .timers import Timed, TimeoutPauses
+
+if TYPE_CHECKING:
+    from .caching.cache import Fetch
+    from .caching.cached_responses import CachedResponses
+    from .tasks.follower import TaskFollower
 
 _OPEN = RequestState.OPEN
 _OPEN_STATE = State.OPEN
@@ -37,7 +58,7 @@ _NOT_CANCELLED: Final = frozenset({Purpose.INITIALIZE, Purpose.DISCOVER})
 """Requests that are not cancelled on the wire: before the opening, a server may not understand
 `notifications/cancelled`. CANC-004 names `initialize` only; the same holds here for the probe, and
 its error has the same id."""
-_PAUSED: Final = frozenset({Purpose.APPLICATION, Purpose.PAGE})
+_PAUSED: Final = OF_APPLICATION | {Purpose.PAGE}
 """Requests whose timeout pauses while the peer waits for a response of this side."""
 INPUT_MEMBERS: Final = frozenset({"inputResponses", "requestState"})
 """The params that `provide_input` adds to a request that is sent again."""
@@ -57,6 +78,7 @@ class OutgoingRequests:
 
     Attributes:
         calls: The open requests by id.
+        follower: The part that follows tasks of the peer; None: tasks are not turned on.
         late: Requests that ended without a response, by id; a late response may still come.
         tokens: Progress tokens in use, with their request.
         task_calls: Requests that became a task which is not over, by the id of the task.
@@ -65,13 +87,16 @@ class OutgoingRequests:
         handed_over: The number of requests that the transport has taken.
         forgotten_answers: The number of requests that were removed from `late` by its limit.
         timeout_pauses: On a client, the time that does not count for timeouts; on a server None.
+        cached: On a client with a cache, the part that uses it; else None.
     """
 
     __slots__ = (
         "_core",
         "_messages",
         "_own_string_ids",
+        "cached",
         "calls",
+        "follower",
         "forgotten_answers",
         "handed_over",
         "last_id",
@@ -85,6 +110,7 @@ class OutgoingRequests:
     def __init__(self, core: Core, messages: ModernMessages) -> None:
         self._core = core
         self._messages = messages
+        self.follower: TaskFollower | None = None
         self.handed_over: int = 0
         self.calls: dict[IdKey, OutgoingRequest] = {}
         self.late: dict[IdKey, OutgoingRequest] = {}
@@ -97,6 +123,7 @@ class OutgoingRequests:
         self.timeout_pauses: TimeoutPauses | None = (
             TimeoutPauses() if core.side is Side.CLIENT else None
         )
+        self.cached: CachedResponses | None = None
 
     # -------------------------------------------------------------------- verbs of the application
 
@@ -113,6 +140,7 @@ class OutgoingRequests:
         request: IncomingRequest | None,
         data: Any,
         now: float | None,
+        task: bool | int = False,
     ) -> OutgoingRequest:
         """Queue a request and return the handle that its one ending will carry."""
         if progress is not False and progress is not True:
@@ -132,6 +160,12 @@ class OutgoingRequests:
         given = _EMPTY if params is None else params
         if type(given) is not dict and not is_object(given):
             raise LocalProtocolError("OWN-014", f"params are a JSON object, not {given!r:.40}")
+        follower = self.follower
+        if follower is None:
+            if task is not False:
+                raise no_tasks()
+        elif task is not False or follower.support:
+            given = follower.judge(method, spec, given, task, now)
         breach = judge_request(conversation, side, method, spec, given, self._core.checks_shape)
         if breach is NULLS or spec is None or not self._core.checks_shape:
             whole = given
@@ -142,6 +176,9 @@ class OutgoingRequests:
                 )
         if breach is not None and not breach.tolerated:
             raise breach.error()
+        if self._core.payloads is not None:
+            revision = conversation.dialect.revision
+            self._core.payloads.check_params(method, given, meta, revision)
         if method == "initialize":
             raise LocalProtocolError("OWN-025", "initialize is sent by start()")
         if method == "ping":
@@ -151,15 +188,19 @@ class OutgoingRequests:
         key: int | str = self.last_id + 1 if id is None else self._check_id(id)
         token: ProgressToken | None = None
         bare = b""
+        fetch: Fetch | None = None
         if is_modern:
             if log_level is not None:
                 meta = self._messages.with_level(meta, log_level)
             token = self.requested_token(given, meta)
             if token is None and progress:
                 token = self.unused_token(key)
-            bare = body = self._messages.with_envelope(given, meta)
+            is_about_task = task is not False or method in TASK_METHODS
+            bare = body = self._messages.with_envelope(given, meta, tasks=is_about_task)
             if token is not None:
                 body = self._messages.with_token(bare, token)
+            if self.cached is not None:
+                fetch = self.cached.fetch_of(spec, given, meta)
         elif meta is not None or "_meta" in given or (progress and key in self.tokens):
             token, body = self._encode_with_token(given, meta, key if progress else None)
         elif progress:
@@ -175,6 +216,12 @@ class OutgoingRequests:
             if breach is not None:
                 raise breach.error()
             call._task = True
+        if (
+            follower is not None
+            and (task is not False or is_modern)
+            and follower.may_follow(method, task)
+        ):
+            call._following = TaskFollowing(call)
         self.check_room()
         if request is not None:
             self._core.check_belongs(request)
@@ -184,6 +231,8 @@ class OutgoingRequests:
         # Everything is checked: from here on nothing raises.
         if now is not None:
             self._core.tell(now)
+        if fetch is not None and self._is_cached(call, fetch, data):
+            return call
         if token is not None:
             call._token = token
             self.tokens[token] = call
@@ -213,14 +262,16 @@ class OutgoingRequests:
             raise LocalProtocolError("OWN-022", f"{call!r} belongs to another connection")
         if call._purpose in _NOT_CANCELLED:
             raise LocalProtocolError("CANC-004", f"{call._method} cannot be cancelled")
-        if call._task:
+        if call._task and call._following is None:
             raise LocalProtocolError(
                 "CANC-005", f"{call!r} asks for a task: cancel it with tasks/cancel"
             )
         if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise LocalProtocolError("OWN-014", "reason must be a string")
-        message = self.cancellation(call, reason, meta)
-        self._core.check_size(message, "the cancellation")
+        message: bytes | None = self.cancellation(call, reason, meta)
+        self._core.check_size(message or b"", "the cancellation")
+        if call._task:
+            message = None  # CANC-005: the task is cancelled when the peer has made it
         if now is not None:
             self._core.tell(now)
         self.abandon(call, FailureReason.CANCELLED, reason or "cancelled", message)
@@ -230,7 +281,24 @@ class OutgoingRequests:
     @property
     def pending(self) -> tuple[OutgoingRequest, ...]:
         """The open requests that the application has sent, oldest first."""
-        return tuple(call for call in self.calls.values() if call._purpose is _APPLICATION)
+        return tuple(call for call in self.calls.values() if call._purpose in OF_APPLICATION)
+
+    def _is_cached(self, call: OutgoingRequest, fetch: Fetch, data: Any) -> bool:
+        """End a request with a fresh result from the cache; return whether there is one.
+
+        Nothing is sent then. The number is used up all the same, so that handles differ in it.
+        """
+        assert self.cached is not None  # it has made `fetch`
+        if not self.cached.answers(call, fetch):
+            return False
+        call._state = _ANSWERED
+        call._is_modern = True
+        call.data = data
+        if type(call._id) is int:
+            self.last_id = call._id
+        if self._core.needs_settle:
+            self._core.settle()
+        return True
 
     # ---------------------------------------------------------------------- sending, for all parts
 
@@ -276,6 +344,16 @@ class OutgoingRequests:
         max_timeout: float | None,
     ) -> None:
         """File a request, arm its timer and queue it."""
+        self.file(call, timeout, max_timeout)
+        self.sent += 1
+        call._order = self.sent
+        transport = self._core.transport
+        transport.before_send(call)
+        self.queue_request(call, message)
+        transport.after_send(call)
+
+    def file(self, call: OutgoingRequest, timeout: float | None, max_timeout: float | None) -> None:
+        """File a request, and arm its timer."""
         key = call._id
         if type(key) is int:
             self.last_id = key
@@ -300,12 +378,6 @@ class OutgoingRequests:
                 if last < deadline:
                     deadline = last
             self._core.timers.arm(self, call, deadline)
-        self.sent += 1
-        call._order = self.sent
-        transport = self._core.transport
-        transport.before_send(call)
-        self.queue_request(call, message)
-        transport.after_send(call)
 
     def queue_request(self, call: OutgoingRequest, message: bytes) -> None:
         """Queue an encoded request; if it is too large, the request fails when the verb is done."""
@@ -444,6 +516,8 @@ class OutgoingRequests:
             del self.tokens[call._token]
         if call._deadline is not None:
             self._core.timers.drop(call)
+        if call._following is not None and self.follower is not None:
+            self.follower.concluded(call)
         pauses = self.timeout_pauses
         if pauses is not None and pauses.parked:
             pauses.parked.pop(call, None)
@@ -460,8 +534,12 @@ class OutgoingRequests:
             text: The reason in one sentence.
             message: The encoded cancellation for the peer; None: send nothing.
         """
-        message = self._core.transport.cancellation(call, message)
+        is_task = call._following is not None and call._following.task_id is not None
+        # The request of a task is answered: `notifications/cancelled` names none (XTASK-114).
+        message = None if is_task else self._core.transport.cancellation(call, message)
         self.conclude(call, _CANCELLED)
+        if is_task and self.follower is not None:
+            self.follower.cancel(call)
         self.late[call._id] = call
         if len(self.late) > self._core.config.max_late_answers:
             del self.late[next(iter(self.late))]
@@ -481,6 +559,11 @@ class OutgoingRequests:
         call._owner.ended(
             call, RequestFailed(request=call, reason=reason, text=text, not_run=not_run)
         )
+
+    def withdraw(self, call: OutgoingRequest, text: str) -> None:
+        """Cancel a request of the library whose response is not needed any more."""
+        message = self.cancellation(call, text)
+        self.abandon(call, FailureReason.CANCELLED, text, message)
 
     def lose(self, calls: list[OutgoingRequest]) -> None:
         """End these requests as lost: no response can come."""
@@ -519,7 +602,8 @@ class OutgoingRequests:
 
     def note_activity(self, call: OutgoingRequest) -> None:
         """Restart the timeout of a request after progress or another sign of activity."""
-        if call._timeout is not None:
+        following = call._following
+        if call._timeout is not None and (following is None or not following.rests):
             self._restart_silence(call, self._core.now or 0.0)
             pauses = self.timeout_pauses
             if call._deadline is not None and (pauses is None or call not in pauses.parked):
@@ -555,20 +639,31 @@ class OutgoingRequests:
             self._arm_silence(call, deadline)
 
     def suspend_timeout(self, call: OutgoingRequest) -> None:
-        """Stop the timeout of a request while it waits for the application (`authorize`)."""
+        """Stop the timeout of a request while no response of the peer is due.
+
+        It waits for the application (`authorize`), or has become a task that is not polled now. The
+        time allowed for it in all goes on, but not that of a start.
+        """
         pauses = self.timeout_pauses
-        assert pauses is not None  # only a client has such requests
-        pauses.parked.pop(call, None)
-        if call._last_deadline is not None:
+        if pauses is not None:
+            pauses.parked.pop(call, None)
+        if call._last_deadline is not None and not isinstance(call._subject, Start):
             call._deadline = call._last_deadline
         else:
             self._core.timers.drop(call)
 
-    def restart_timeout(self, call: OutgoingRequest) -> None:
-        """Start the timeout of a request anew: it is sent again."""
+    def restart_timeout(self, call: OutgoingRequest, waited: float) -> None:
+        """Start the timeout of a request anew, which has waited for so many seconds."""
+        start = call._subject
+        if isinstance(start, Start) and start._until is not None:
+            start._until += waited
+            if call._last_deadline is not None:
+                call._last_deadline += waited
         if call._timeout is not None:
             self._restart_silence(call, self._core.now or 0.0)
             self._arm_silence(call, call._quiet_until)
+        elif call._last_deadline is not None:
+            self._core.timers.arm(self, call, call._last_deadline)
 
     def _timer_fired(self, subject: Timed) -> None:
         self._core.run_timer(self._expire, subject)

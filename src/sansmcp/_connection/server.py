@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, final
 
 from .._spec.registry import ALL_REVISIONS
 from .._wire.values import JSONObject, JSONValue, Side
-from .changes import Change
 from .config import Config, config_of
 from .connection import ByteStreamTransport
 from .core import Core
-from .handles import IncomingRequest, Listener
+from .handles import IncomingRequest, Listener, Task
+from .input_required.request_state import check_principal_key
 from .machine import ServerMachine
-from .request_state import check_principal_key
+from .subscriptions.changes import Change
+from .tasks.board import TaskBoard
+from .tasks.settings import Tasks
 
 if TYPE_CHECKING:  # the same class, with one overload of `send_request` per method
     from .typed_requests import ServerRequests as Connection
@@ -34,6 +36,8 @@ class ServerConnection(Connection):
         principal: The authenticated client, as the transport knows it; None if unknown.
         principal_key: A string that identifies the principal, such as the id of an account. No two
             principals may have the same. Sealed states are bound to it.
+        tasks: How tasks are kept; both forms are declared then. None: the library takes no part in
+            tasks.
         config: Limits and policies.
         wake: As for `ClientConnection`.
 
@@ -54,6 +58,7 @@ class ServerConnection(Connection):
         revisions: Sequence[str] = ALL_REVISIONS,
         principal: object = None,
         principal_key: str | None = None,
+        tasks: Tasks | None = None,
         config: Config | None = None,
         wake: Callable[[], None] | None = None,
     ) -> None:
@@ -70,9 +75,11 @@ class ServerConnection(Connection):
             wake=wake,
             newline=b"\n",
             timers=None,
+            tasks=tasks,
         )
+        board = None if tasks is None else TaskBoard(tasks, core)
         core.peer.principal, core.peer.principal_key = principal, principal_key
-        machine = ServerMachine(core, instructions)
+        machine = ServerMachine(core, instructions, board)
         self._assemble(machine, stream)
         self._server = machine
 
@@ -148,6 +155,36 @@ class ServerConnection(Connection):
         return self._server.input_required.require(
             request, questions or {}, state, meta, timeout, at, now
         )
+
+    def require_task_input(
+        self,
+        task: Task,
+        questions: Mapping[str, JSONObject],
+        *,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Ask the client questions about its task; the answers come as `TaskInputReceived`.
+
+        In 2026-07-28 the client finds the questions when it polls. In 2025-11-25 each is sent as a
+        request of the server that names the task; if no stream reaches the client, it waits until
+        the client calls `tasks/result`.
+
+        Args:
+            task: The handle from `create_task`.
+            questions: The questions by keys of your choice, as for `require_input`. A key is used
+                once in the life of a task.
+            at: The time in Unix seconds.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether the task is open. False: it has ended, and nothing is asked.
+
+        Raises:
+            LocalProtocolError: There are no questions, a key was used before, the client has not
+                declared a capability, or a question is malformed.
+        """
+        return self._task_owner.ask(task, questions, at, now)
 
     def read_state(
         self, request: IncomingRequest, *, at: float | None = None, now: float | None = None

@@ -140,6 +140,10 @@ class Transport(Protocol):
         """The reason, in one sentence, why a request was lost when the connection ended."""
         return f"the connection ended before {call._method} was answered"
 
+    def result_cached(self, method: str, result: JSONObject) -> None:
+        """React to a result from the cache, which the application gets afterwards."""
+        return
+
     # --------------------------------------------------------------------------- incoming requests
 
     def request_answered(self, request: IncomingRequest) -> None:
@@ -207,6 +211,20 @@ class Transport(Protocol):
     def unsubscribed(self, uris: Collection[str]) -> None:
         """React to the end of the peer's subscriptions to these resources."""
         return
+
+    # --------------------------------------------------------------------------------------- tasks
+
+    def anonymous_owner(self) -> str:
+        """The owner of the tasks of a peer without a principal."""
+        return ""
+
+    def became_task(self, call: OutgoingRequest) -> None:
+        """React to a request whose response is a task; its ending comes later."""
+        return
+
+    def reaches_peer(self) -> bool:
+        """Whether a message that belongs to no request of the peer arrives now."""
+        return True
 
     # -------------------------------------------------------------------------- opening and ending
 

@@ -54,6 +54,7 @@ class RequestOptions(TypedDict, total=False):
     log_level: str | None
     id: int | str | None
     request: IncomingRequest | None
+    task: bool | int
     data: Any
     now: float | None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -35,6 +35,30 @@ class Conversation:
     def move(self, trigger: PhaseTrigger) -> None:
         """Move to the next phase; a function `judge_*` has allowed the step."""
         self.phase = PHASES[self.phase, trigger]
+
+
+class Sender(Protocol):
+    """An object that says who has sent something."""
+
+    @property
+    def principal(self) -> Any:
+        """The authenticated sender; None if unknown."""
+        ...
+
+    @property
+    def principal_key(self) -> str | None:
+        """A string that identifies the principal; None if the application gave none."""
+        ...
+
+
+def is_same_principal(one: Sender, other: Sender) -> bool:
+    """Whether two principals are the same: by their keys where there is one, else by `==`.
+
+    An object for one account may differ from request to request, by a token or its scopes.
+    """
+    if one.principal_key is None and other.principal_key is None:
+        return bool(one.principal == other.principal)
+    return one.principal_key == other.principal_key
 
 
 class Peer:

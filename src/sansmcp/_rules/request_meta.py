@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import attrs
 
-from .._rules.conversation import Peer
 from .._spec.errors import ErrorCode
 from .._spec.methods import OBJECT, STRING, OptionalMembers
 from .._spec.modern_methods import META_PREFIX
 from .._spec.registry import LOG_LEVELS
 from .._wire.values import MISSING, JSONObject, Missing, Record, is_list, is_object
+from .conversation import Peer
 from .sending import Breach
 
 PROTOCOL_VERSION: Final = META_PREFIX + "protocolVersion"

@@ -89,6 +89,11 @@ def unrelated_notification_error(method: str) -> LocalProtocolError:
     )
 
 
+def no_tasks() -> LocalProtocolError:
+    """The error for a verb of tasks where tasks are not turned on."""
+    return LocalProtocolError("OWN-073", "tasks are not turned on: pass tasks=Tasks(...)")
+
+
 def judge_request(
     conversation: Conversation,
     sender: Side,

@@ -1,4 +1,4 @@
-"""The tables of states: of a connection, of the opening of a conversation, and of a request.
+"""The tables of states: of a connection, of the opening of a conversation, a request and a task.
 
 Rule 1: only these tables decide whether a step is legal.
 Rule 2: the tables are the same for client and server.
@@ -127,3 +127,78 @@ REQUESTS: Final[Mapping[tuple[RequestState, RequestTrigger], RequestState]] = {
     (RequestState.REFUSED, RequestTrigger.ANSWER): RequestState.REFUSED,
     (RequestState.REFUSED, RequestTrigger.CANCEL): RequestState.REFUSED,
 }
+
+
+class TaskStatus(enum.IntEnum):
+    """The status of a task. The last three are final."""
+
+    WORKING = 0
+    """The request is worked on."""
+    INPUT_REQUIRED = 1
+    """The work waits for answers of the side that has asked for the task."""
+    COMPLETED = 2
+    """The task has a result."""
+    FAILED = 3
+    """The task has an error; in 2025-11-25 also: the result of its tool is an error."""
+    CANCELLED = 4
+    """The task was cancelled before it had a result."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the task never changes again."""
+        return self >= TaskStatus.COMPLETED
+
+    @property
+    def text(self) -> str:
+        """The status as it stands in messages."""
+        return self.name.lower()
+
+
+class TaskTrigger(enum.IntEnum):
+    """The causes of a step from one `TaskStatus` to another."""
+
+    REPORT = 0
+    """The message, the time to live or the poll interval has changed."""
+    ASK = 1
+    """A question was asked."""
+    ANSWER = 2
+    """A question was answered, and others wait."""
+    LAST_ANSWER = 3
+    """The last question was answered."""
+    COMPLETE = 4
+    FAIL = 5
+    CANCEL = 6
+
+
+TASKS: Final[Mapping[tuple[TaskStatus, TaskTrigger], TaskStatus]] = {
+    # Keeps TASK-017, TASK-018, XTASK-049, XTASK-050, XTASK-051.
+    (TaskStatus.WORKING, TaskTrigger.REPORT): TaskStatus.WORKING,
+    (TaskStatus.WORKING, TaskTrigger.ASK): TaskStatus.INPUT_REQUIRED,
+    (TaskStatus.WORKING, TaskTrigger.COMPLETE): TaskStatus.COMPLETED,
+    (TaskStatus.WORKING, TaskTrigger.FAIL): TaskStatus.FAILED,
+    (TaskStatus.WORKING, TaskTrigger.CANCEL): TaskStatus.CANCELLED,
+    (TaskStatus.INPUT_REQUIRED, TaskTrigger.REPORT): TaskStatus.INPUT_REQUIRED,
+    (TaskStatus.INPUT_REQUIRED, TaskTrigger.ASK): TaskStatus.INPUT_REQUIRED,
+    (TaskStatus.INPUT_REQUIRED, TaskTrigger.ANSWER): TaskStatus.INPUT_REQUIRED,
+    (TaskStatus.INPUT_REQUIRED, TaskTrigger.LAST_ANSWER): TaskStatus.WORKING,
+    (TaskStatus.INPUT_REQUIRED, TaskTrigger.COMPLETE): TaskStatus.COMPLETED,
+    (TaskStatus.INPUT_REQUIRED, TaskTrigger.FAIL): TaskStatus.FAILED,
+    (TaskStatus.INPUT_REQUIRED, TaskTrigger.CANCEL): TaskStatus.CANCELLED,
+}
+
+TASK_STATUSES: Final[Mapping[str, TaskStatus]] = {status.text: status for status in TaskStatus}
+"""Each status by its text in messages."""
+
+
+def _reachable(start: TaskStatus) -> frozenset[TaskStatus]:
+    found, fresh = {start}, {start}
+    while fresh:
+        fresh = {after for (before, _), after in TASKS.items() if before in fresh} - found
+        found |= fresh
+    return frozenset(found)
+
+
+REACHABLE: Final[Mapping[TaskStatus, frozenset[TaskStatus]]] = {
+    status: _reachable(status) for status in TaskStatus
+}
+"""By status: all that a task may have later, after any number of steps."""

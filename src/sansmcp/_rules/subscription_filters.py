@@ -19,11 +19,15 @@ from .sending import Breach
 RESOURCES: Final = "resourceSubscriptions"
 """The member with the URIs in the filter of a subscription."""
 
+TASK_IDS: Final = "taskIds"
+"""The member with the ids of tasks, of the extension for tasks."""
+
 FILTERS: Final = {
     "notifications/tools/list_changed": "toolsListChanged",
     "notifications/prompts/list_changed": "promptsListChanged",
     "notifications/resources/list_changed": "resourcesListChanged",
     "notifications/resources/updated": RESOURCES,
+    "notifications/tasks": TASK_IDS,
 }
 """By notification: the member in the filter of a subscription that asks for it."""
 
@@ -33,9 +37,10 @@ def judge_filter(value: JSONObject) -> Breach | None:
     for name in ("toolsListChanged", "promptsListChanged", "resourcesListChanged"):
         if not isinstance(value.get(name, False), bool):
             return Breach("OWN-014", f"{name} is no boolean", ErrorCode.INVALID_PARAMS)
-    if not is_list_of_strings(value.get(RESOURCES, [])):
-        text = "resourceSubscriptions is no list of strings"
-        return Breach("OWN-014", text, ErrorCode.INVALID_PARAMS)
+    for name in (RESOURCES, TASK_IDS):
+        if not is_list_of_strings(value.get(name, [])):
+            text = f"{name} is no list of strings"
+            return Breach("OWN-014", text, ErrorCode.INVALID_PARAMS)
     return None
 
 

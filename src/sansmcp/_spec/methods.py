@@ -44,6 +44,7 @@ FILTER: Final[OptionalMembers] = (
     ("promptsListChanged", BOOLEAN),
     ("resourcesListChanged", BOOLEAN),
     ("resourceSubscriptions", ARRAY),
+    ("taskIds", ARRAY),
 )
 """The members of the filter of a subscription."""
 WRITTEN: Final[OptionalMembers] = (

@@ -43,7 +43,15 @@ from .methods import (
 MODERN_REVISION: Final = "2026-07-28"
 META_PREFIX: Final = "io.modelcontextprotocol/"
 """The prefix of the keys in `_meta` that the protocol defines."""
-MIRRORED_NAMES: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+MIRRORED_NAMES: Final = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    # Of the extension for tasks; keeps XTASK-134, XTASK-137, XTASK-139.
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
 """The member of params that the header field `Mcp-Name` repeats, by method."""
 
 _URL: Final[Members] = (("message", STRING), ("url", STRING))

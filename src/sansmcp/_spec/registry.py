@@ -7,6 +7,7 @@ test compares them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -94,6 +95,12 @@ OPEN_GATES: Final = frozenset({""})
 """The gates that are open before any capability was declared."""
 
 
+@lru_cache(maxsize=128)
+def _shared(gates: frozenset[str]) -> frozenset[str]:
+    """One object for equal gates: thousands of sessions have clients of a few kinds."""
+    return gates
+
+
 def _every_gate_of(registry: Registry) -> frozenset[str]:
     return frozenset({"", *registry.gates})
 
@@ -171,7 +178,7 @@ class Registry:
                 found.add(gate)
         if "elicitation" in found and "elicitation.url" not in found:
             found.add("elicitation.form")
-        return frozenset(found)
+        return _shared(frozenset(found))
 
     def __deepcopy__(self, memo: object) -> Registry:
         return self

@@ -138,6 +138,13 @@ def seconds(*, endless: bool = False) -> Validator:
     return lambda _, attribute, value: check_seconds(attribute.name, value, endless=endless)
 
 
+def not_negative(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """The validator of a finite number of seconds, zero included."""
+    check_wait(attribute.name, value)
+    if value == inf:
+        raise ValueError(f"{attribute.name} must be a finite number of seconds, not {value!r}")
+
+
 def choice(*choices: str) -> Validator:
     """The validator of a string that is one of `choices`."""
     return lambda _, attribute, value: check_choice(attribute.name, value, choices)

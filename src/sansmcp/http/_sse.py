@@ -145,7 +145,7 @@ class SSEDecoder:
             # The excerpt is the same for each way in which the stream may be cut.
             start = bytes(line[mark + len(_DATA) : max(limit + 1 - self._bytes, 0)])
             self._data.append(start[: _EXCERPT_BYTES + 1].removeprefix(b" "))
-            self._give_up(items)
+            self._report_overlong(items)
         elif size <= limit:
             return
         self._skipping = True
@@ -171,7 +171,7 @@ class SSEDecoder:
                 self._bytes += len(value) + 1
                 self._data.append(value)
                 if self._bytes > self._limit + 1:
-                    self._give_up(items)
+                    self._report_overlong(items)
         elif name == b"id":
             if b"\0" not in value:
                 self._id = value.decode("utf-8", "replace")
@@ -180,7 +180,7 @@ class SSEDecoder:
         elif name == b"retry" and value.isdigit() and len(value) <= _RETRY_DIGITS:
             self.retry_ms = int(value)
 
-    def _give_up(self, items: list[StreamItem]) -> None:
+    def _report_overlong(self, items: list[StreamItem]) -> None:
         """Report the current event as over the limit, and discard its data."""
         data, self._data = self._data, []
         if not self._overlong:

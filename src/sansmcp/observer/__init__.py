@@ -22,6 +22,7 @@ from ._events import (
     Observation,
     RequestUnanswered,
     StreamEnded,
+    TaskSeen,
     TextSeen,
     ViolationSeen,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "Observer",
     "RequestUnanswered",
     "StreamEnded",
+    "TaskSeen",
     "TextSeen",
     "ViolationSeen",
 ]

@@ -130,9 +130,11 @@ def _judge_request(sender: SideHistory, request: SeenRequest) -> Breach | None:
     """Whether a side may cancel this request of its own."""
     if request.method == "initialize":
         return Breach("CANC-004", "initialize cannot be cancelled")
-    if request.as_task and request.subject:
+    if request.as_task and request.accepts_task:
         return Breach("CANC-005", f"{request.method} asked for a task: tasks/cancel ends it")
     if not request.is_open and request.n_sent == 1 and sender.has_read(request.response_place):
         rule = "CANC-003" if request.is_modern else "CANC-002"
+        if request.is_modern and request.as_task:  # only tasks/cancel ends it
+            rule = "XTASK-114"
         return Breach(rule, f"{request.method} was answered, which its sender has read")
     return None

@@ -179,6 +179,27 @@ class DiscoverySeen(Record):
 
 @final
 @attrs.frozen(kw_only=True)
+class TaskSeen(Record):
+    """A task was made, or has another status than the one that was seen before.
+
+    Attributes:
+        side: The side that owns the task: it received the request, and tells of the task.
+        task_id: The id of the task.
+        method: The method of the request that became the task; None where that was not seen.
+        status: The status, as it stands in the message.
+    """
+
+    side: Side
+    task_id: str
+    method: str | None
+    status: str
+    number: int
+    index: int | None
+    time: float | None
+
+
+@final
+@attrs.frozen(kw_only=True)
 class ViolationSeen(Record):
     """A side broke a rule: every ordering of the two directions would show it.
 
@@ -246,6 +267,7 @@ Observation: TypeAlias = (
     | RequestUnanswered
     | HandshakeSeen
     | DiscoverySeen
+    | TaskSeen
     | ViolationSeen
     | BlindSpot
     | StreamEnded

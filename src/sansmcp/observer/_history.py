@@ -18,6 +18,7 @@ from .._rules.state_tables import Phase
 from .._spec.methods import Dialect, Method
 from .._spec.modern_methods import MODERN_REVISION
 from .._spec.registry import Registry
+from .._spec.tasks import TASK_METHODS, with_tasks
 from .._wire.values import IdKey, ProgressToken, Record, RequestId, Side
 from ._events import BlindCause
 from ._observations import Observations
@@ -36,12 +37,14 @@ class RequestTerms(Record):
         gates: The gates that the client's capabilities open for questions.
         severity: The least severe level of wanted log messages; None: no log message is wanted.
         has_extensions: Whether it declares extensions, which may define methods and results.
+        has_tasks: Whether it declares the extension for tasks.
         breaches: What is wrong with the declaration.
     """
 
     gates: frozenset[str]
     severity: int | None
     has_extensions: bool
+    has_tasks: bool
     breaches: tuple[Breach, ...]
 
 
@@ -65,11 +68,14 @@ class SeenRequest:
         n_answered: How many responses with this id were seen.
         response_place: The place of the last response; 0 where it came in a batch, which may be
             refused as a whole.
-        as_task: Whether it asks for a task.
+        as_task: Whether it asks for a task or, if it is modern, is answered with one.
+        accepts_task: Whether the other side has declared that it may become a task (2025-11-25).
+        support: What the server had said of the tool that it calls, with the version of the list.
+        related: The id of the task that it belongs to (2025-11-25); None: none is known.
         may_be_task: Whether it may ask for a task: it was sent before a revision was agreed on.
         from_batch: Whether it came in a batch on a line.
         is_cancelled: Whether it was cancelled.
-        is_given_up: Whether it was reported as unanswered.
+        is_reported: Whether it was reported as unanswered.
         is_modern: Whether it is a request of the era of 2026-07-28.
         has_unknown_revision: Whether the revision that it names is not known here.
         terms: What a modern request declares; None where that cannot be read.
@@ -77,6 +83,7 @@ class SeenRequest:
     """
 
     __slots__ = (
+        "accepts_task",
         "as_task",
         "due_rule",
         "from_batch",
@@ -84,8 +91,8 @@ class SeenRequest:
         "id",
         "index",
         "is_cancelled",
-        "is_given_up",
         "is_modern",
+        "is_reported",
         "key",
         "may_be_task",
         "method",
@@ -93,9 +100,11 @@ class SeenRequest:
         "n_sent",
         "number",
         "place",
+        "related",
         "response_place",
         "spec",
         "subject",
+        "support",
         "terms",
         "time",
         "token",
@@ -118,10 +127,13 @@ class SeenRequest:
         self.n_answered = 0
         self.response_place = 0
         self.as_task = False
+        self.accepts_task = False
+        self.support: tuple[str, int] | None = None
+        self.related: str | None = None
         self.may_be_task = False
         self.from_batch = False
         self.is_cancelled = False
-        self.is_given_up = False
+        self.is_reported = False
         self.is_modern = False
         self.has_unknown_revision = False
         self.terms: RequestTerms | None = None
@@ -225,7 +237,7 @@ class SideHistory:
             finished[request.key] = request
             if len(finished) > self._max_finished:
                 del finished[next(iter(finished))]
-                if not request.is_given_up:  # else the other side has ended: no response will come
+                if not request.is_reported:  # else the other side has ended: no response will come
                     self._observations.add_blind_spot(BlindCause.FORGOTTEN, self.side, _FINISHED)
 
     def forget_oldest(self) -> SeenRequest:
@@ -247,6 +259,8 @@ class ModernHistory:
         n_unknown: How many requests of unknown revisions were not answered with an error.
         is_served: Whether the server has shown that it supports 2026-07-28.
         has_extensions: Whether any request has declared an extension.
+        task_methods: The requests of the extension for tasks; empty where the application has an
+            extension with methods of these names.
     """
 
     __slots__ = (
@@ -257,9 +271,15 @@ class ModernHistory:
         "n_requests",
         "n_served",
         "n_unknown",
+        "task_methods",
     )
 
     def __init__(self, registry: Registry) -> None:
+        try:
+            registry = with_tasks(registry)
+            self.task_methods: tuple[str, ...] = TASK_METHODS
+        except ValueError:  # an extension of the application has such a method
+            self.task_methods = ()
         self.dialect: Dialect = registry.dialects[MODERN_REVISION]
         gates = registry.every_gate
         self.conversation = Conversation(self.dialect, Phase.OPERATING, [gates, gates])
@@ -286,7 +306,7 @@ class ObserverCore(Observations):
     def __init__(self, config: Config, *, from_start: bool) -> None:
         super().__init__()
         self.config = config
-        self.checks_shape = config.check == "shape"
+        self.checks_shape = config.check != "none"
         self.registry: Registry = config.registry
         self.client = SideHistory(Side.CLIENT, config, self, from_start=from_start)
         self.server = SideHistory(Side.SERVER, config, self, from_start=from_start)

@@ -26,6 +26,7 @@ from ._events import AnswerMatched, BlindCause, BlindSpot, Observation
 from ._http_conversations import HTTPConversation, violation
 from ._http_heads import SESSION_ID, Fields, Header, member, object_of
 from ._observer import Observer, observer_of_posts
+from ._task_table import TaskTable
 
 _FORGOTTEN: Final = "the oldest exchange that has not ended was forgotten: its rest is not judged"
 
@@ -107,6 +108,7 @@ class HTTPObserver:
         "_queue",
         "_reported_spots",
         "_sessions",
+        "_tasks",
     )
 
     def __init__(self, url: str, *, config: Config | None = None) -> None:
@@ -118,6 +120,7 @@ class HTTPObserver:
         self._sessions: dict[str, HTTPConversation] = {}
         self._old_targets: dict[str, HTTPConversation] = {}
         self._is_modern_served = False
+        self._tasks = TaskTable(self._config.max_requests)
         self._queue: deque[Observation] = deque()
         self._reported_spots: set[tuple[object, object]] = set()
         self._number = 0
@@ -442,12 +445,13 @@ class HTTPObserver:
         begins = seen.is_modern or member(message, "method") == "initialize"
         # Earlier messages cannot explain a body that is no JSON.
         if begins or message is None:
-            return HTTPConversation(observer_of_posts(self._config))
-        observer = observer_of_posts(self._config, from_start=False)
+            return HTTPConversation(observer_of_posts(self._config, self._tasks))
+        observer = observer_of_posts(self._config, self._tasks, from_start=False)
         return HTTPConversation(observer, is_alone=True)
 
     def _conversation_from_the_middle(self) -> HTTPConversation:
-        return HTTPConversation(observer_of_posts(self._config, from_start=False))
+        observer = observer_of_posts(self._config, self._tasks, from_start=False)
+        return HTTPConversation(observer)
 
     def _open_old(self, seen: _SeenExchange, data: bytes) -> None:
         """The stream of HTTP+SSE begins: `data` is the URL for its messages."""

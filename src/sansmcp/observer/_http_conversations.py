@@ -26,7 +26,10 @@ from ._http_heads import member
 from ._observer import Observer
 
 _ORDER_RULES: Final = frozenset(
-    {"CANC-002", "LIFE-004", "LOG-004", "PROG-003", "PROG-010", "PROG-012", "RES-008"}
+    {
+        *("CANC-002", "LIFE-004", "LOG-004", "PROG-003", "PROG-010", "PROG-012", "RES-008"),
+        *("TASK-006", "TASK-007", "TASK-009", "TASK-010"),
+    }
 )
 """Rules of the order of messages. The messages of a session take several connections, on which one
 may overtake another, so these rules are not judged there."""

@@ -170,6 +170,8 @@ def judge_modern_error(status: int, message: object) -> Iterator[HeadBreach]:
         yield "HTTP-023", f"the error {code} comes with the status {status} instead of 404"
     elif code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION and status != 400:
         yield "HTTP-024", f"the error {code} comes with the status {status} instead of 400"
+    elif code == ErrorCode.MISSING_CLIENT_CAPABILITY and status != 400:
+        yield "CAP-008", f"the error {code} comes with the status {status} instead of 400"
 
 
 # ---------------------------------------------------------------------------------------- reading

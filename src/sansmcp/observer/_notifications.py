@@ -23,8 +23,10 @@ from ._log_levels import LOG, AgreedLogLevel
 from ._progress import PROGRESS, SeenProgress
 from ._stateless import StatelessRequests
 from ._subscriptions import SubscribedResources, Subscriptions
+from ._tasks import STATUS, SeenTasks
 
 _UPDATED: Final = "notifications/resources/updated"
+_TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 
 
 @attrs.define(eq=False, repr=False)
@@ -39,6 +41,7 @@ class SeenNotifications:
     _stateless: StatelessRequests
     _log_level: AgreedLogLevel
     _resources: SubscribedResources
+    _tasks: SeenTasks
     _takers: Mapping[str, Callable[[SideHistory, JSONObject], None]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -124,6 +127,10 @@ class SeenNotifications:
             breach = None if spec is not None and spec.early else too_early(method)
         if breach is None and sender.side is Side.SERVER and core.client.is_complete:
             breach = self._judge_wanted(method, params)
+        if method == STATUS and breach is None and spec is not None:
+            breach = self._tasks.take_status(sender, params)
+        elif method == _TOOLS_CHANGED:
+            self._tasks.take_list_changed()
         if modern.n_requests or conversation.phase is Phase.NEW:
             breach = self._stateless.judge_notification(sender, method, params, breach)
         if breach is not None:

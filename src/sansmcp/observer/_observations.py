@@ -10,7 +10,15 @@ from .._rules.sending import Breach, null_members, without_nulls
 from .._spec.methods import OptionalMembers
 from .._spec.rule_levels import LEVELS
 from .._wire.values import JSONObject, RequestId, Side
-from ._events import BlindCause, BlindSpot, MessageKind, MessageSeen, Observation, ViolationSeen
+from ._events import (
+    BlindCause,
+    BlindSpot,
+    MessageKind,
+    MessageSeen,
+    Observation,
+    TaskSeen,
+    ViolationSeen,
+)
 
 _ANY_REVISION: Final = ("JSON-", "ERR-", "STDIO-", "OWN-017", "OWN-018")
 """The rules of JSON-RPC and of lines, which hold in every revision."""
@@ -72,6 +80,27 @@ class Observations:
                 method=method,
                 id=id,
                 message=message,
+                number=self.number,
+                index=self.index,
+                time=self.now,
+            )
+        )
+
+    def add_task(self, owner: Side, task_id: str, method: str | None, status: str) -> None:
+        """Report that a task has another status than before.
+
+        Args:
+            owner: The side whose task it is.
+            task_id: The id of the task.
+            method: The method of its request; None where that was not seen.
+            status: The status.
+        """
+        self.queue.append(
+            TaskSeen(
+                side=owner,
+                task_id=task_id,
+                method=method,
+                status=status,
                 number=self.number,
                 index=self.index,
                 time=self.now,

@@ -21,8 +21,8 @@ not judged from then on, and a `BlindSpot` reports that.
 **The parts.** `Observer` splits and decodes the input and dispatches each message to
 `SeenRequests`, `SeenResponses` or `SeenNotifications`. These ask the parts that own one subject
 each: `Handshake`, `StatelessRequests`, `InputRounds`, `Subscriptions`, `SeenProgress`,
-`Cancellations`. All of them share `ObserverCore`: they report through it (`Observations`), and it
-has the history of each side (`SideHistory`, `ModernHistory`).
+`Cancellations`, `SeenTasks`, `ModernTasks`. All of them share `ObserverCore`: they report through
+it (`Observations`), and it has the history of each side (`SideHistory`, `ModernHistory`).
 """
 
 from __future__ import annotations
@@ -60,12 +60,15 @@ from ._handshake import Handshake
 from ._history import ObserverCore, SeenRequest, SideHistory
 from ._input_required import InputRounds
 from ._log_levels import AgreedLogLevel
+from ._modern_tasks import ModernTasks
 from ._notifications import SeenNotifications
 from ._progress import SeenProgress
 from ._requests import SeenRequests
 from ._responses import SeenResponses
 from ._stateless import StatelessRequests
 from ._subscriptions import SubscribedResources, Subscriptions
+from ._task_table import TaskTable
+from ._tasks import SeenTasks
 
 _MIDDLE: Final = "messages from before the first one, and what depends on them, are not judged"
 _NO_MESSAGE: Final = {
@@ -112,8 +115,10 @@ class Observer:
             `max_json_depth`, `max_integer_digits`, `max_requests` (requests without a response,
             each way), `max_late_answers` (finished requests, and rounds of questions),
             `max_used_ids`, `max_subscriptions` (resources that a legacy server is asked to watch,
-            and resources in the filters of all open subscriptions of 2026-07-28 together), `codec`
-            and `check`. At a limit the oldest is forgotten, and less is judged from then on.
+            and resources and tasks in the filters of all open subscriptions of 2026-07-28
+            together), `max_tool_schemas` (tools that are called as tasks or not), `codec` and
+            `check`. `max_requests` bounds tasks, too, and their questions. At a limit the oldest is
+            forgotten, and less is judged from then on.
         from_start: Whether the observation begins with the first message of the conversation. If
             not, a violation is reported only if no earlier message could explain it.
 
@@ -130,6 +135,7 @@ class Observer:
         "_handshake",
         "_inputs",
         "_max_message_bytes",
+        "_modern_tasks",
         "_notifications",
         "_requests",
         "_responses",
@@ -151,15 +157,29 @@ class Observer:
         level = AgreedLogLevel(core)
         resources = SubscribedResources(core)
         self._handshake = handshake = Handshake(core, level, resources, from_start)
-        subscriptions = Subscriptions(core)
-        stateless = StatelessRequests(core, handshake, InputRounds(core), subscriptions)
+        tasks, modern_tasks = SeenTasks(core), ModernTasks(core)
+        subscriptions = Subscriptions(core, modern_tasks)
+        stateless = StatelessRequests(
+            core, handshake, InputRounds(core), subscriptions, modern_tasks
+        )
         progress = SeenProgress(core, handshake)
         cancellations = Cancellations(core, handshake, subscriptions)
-        self._requests = SeenRequests(core, handshake, progress, stateless, level, resources)
-        self._responses = SeenResponses(core, handshake, progress, stateless, level, resources)
-        self._notifications = SeenNotifications(
-            core, handshake, progress, cancellations, subscriptions, stateless, level, resources
+        self._requests = SeenRequests(core, handshake, progress, stateless, level, resources, tasks)
+        self._responses = SeenResponses(
+            core, handshake, progress, stateless, level, resources, tasks
         )
+        self._notifications = SeenNotifications(
+            core,
+            handshake,
+            progress,
+            cancellations,
+            subscriptions,
+            stateless,
+            level,
+            resources,
+            tasks,
+        )
+        self._modern_tasks = modern_tasks
 
     # ----------------------------------------------------------------------------------- input
 
@@ -232,7 +252,7 @@ class Observer:
                 core.add_violation(side, Breach("OWN-018", NO_NEWLINE))
         source.has_ended = True
         core.queue.append(StreamEnded(side=side, time=core.now))
-        self._give_up(core.sides[1 - side])
+        self._report_unanswered(core.sides[1 - side])
 
     def close(self, *, now: float | None = None) -> None:
         """End the observation, and report all requests without a response.
@@ -246,7 +266,7 @@ class Observer:
         if not self._closed:
             self._closed = True
             for side in self._core.sides:
-                self._give_up(side)
+                self._report_unanswered(side)
 
     # ---------------------------------------------------------------------------------- output
 
@@ -429,12 +449,12 @@ class Observer:
 
     # ------------------------------------------------------------------------------------- end
 
-    def _give_up(self, requester: SideHistory) -> None:
+    def _report_unanswered(self, requester: SideHistory) -> None:
         """Report the requests of a side that will not be answered."""
         waiting = [
             request
             for request in requester.finished.values()
-            if request.is_open and not request.is_given_up
+            if request.is_open and not request.is_reported
         ]
         waiting += requester.open.values()
         core = self._core
@@ -450,7 +470,7 @@ class Observer:
                     cancelled=request.is_cancelled,
                 )
             )
-            request.is_given_up = True
+            request.is_reported = True
             requester.finish(request)
 
 
@@ -463,8 +483,15 @@ def _order(request: SeenRequest) -> tuple[int, int]:
     return request.number, request.index or 0
 
 
-def observer_of_posts(config: Config, *, from_start: bool = True) -> Observer:
-    """An observer of a conversation over Streamable HTTP: the client POSTs its messages."""
+def observer_of_posts(config: Config, tasks: TaskTable, *, from_start: bool = True) -> Observer:
+    """An observer of a conversation over Streamable HTTP: the client POSTs its messages.
+
+    Args:
+        config: The limits.
+        tasks: The tasks of 2026-07-28 that were seen in any exchange.
+        from_start: Whether the conversation begins with the first message.
+    """
     observer = Observer(config=config, from_start=from_start)
     observer._core.is_posted = True
+    observer._modern_tasks.table = tasks
     return observer

@@ -13,6 +13,7 @@ import attrs
 from .._connection.used_ids import UsedIds
 from .._rules.messages import judge_progress, no_increase, token_in, token_in_use
 from .._rules.sending import Breach
+from .._rules.tasks import judge_related
 from .._spec.tasks import finished_tasks, new_task
 from .._wire.values import JSONObject, ProgressToken, Side, table_key
 from ._events import BlindCause
@@ -51,7 +52,7 @@ class _TokenUse:
     def is_active(self) -> bool:
         """Whether the request certainly counts as active for the side that sent it."""
         request = self.request
-        return request.is_open and not request.is_cancelled and not request.is_given_up
+        return request.is_open and not request.is_cancelled and not request.is_reported
 
 
 @attrs.define(eq=False, repr=False)
@@ -152,7 +153,7 @@ class SeenProgress:
         is_certain = request.terms is not None if request.is_modern else self._handshake.is_certain
         # A request that was not seen may have had the same token.
         if requester.is_complete and is_certain and not use.is_shared:
-            breach = _judge_use(use, params["progress"])
+            breach = _judge_use(use, params)
             if breach is not None:
                 core.add_violation(sender.side, breach, request.method, request.id)
 
@@ -186,14 +187,20 @@ class SeenProgress:
                 tokens.end_task(task_id)
 
 
-def _judge_use(use: _TokenUse, progress: Any) -> Breach | None:
-    request, last = use.request, use.last
+def _judge_use(use: _TokenUse, params: JSONObject) -> Breach | None:
+    """Judge progress of one request.
+
+    Keeps XTASK-132.
+    """
+    request, last, progress = use.request, use.last, params["progress"]
     if last is None or progress > last:
         use.last = progress
     if use.is_task_over:
         return Breach("PROG-012", f"progress of {request.method}, whose task is over")
     if isinstance(request.subject, SeenSubscription):
         return Breach("SUBS-017", "progress of a subscription")
+    if request.is_modern and request.as_task:
+        return Breach("XTASK-132", f"progress of {request.method}, which became a task")
     may_be_task = request.may_be_task or (
         request.terms is not None and request.terms.has_extensions
     )
@@ -201,4 +208,6 @@ def _judge_use(use: _TokenUse, progress: Any) -> Breach | None:
         return Breach("PROG-010", f"progress of {request.method} after its response")
     if last is not None and progress <= last:
         return no_increase(last, progress)
+    if use.task is not None:
+        return judge_related(use.task, params.get("_meta"), f"progress of {request.method}")
     return None

@@ -14,6 +14,8 @@ from .._rules.messages import BAD_REQUEST_ID, NULL_PARAMS, judge_request_or_noti
 from .._rules.sending import Breach, judge_phase, judge_request, judge_task, without_nulls
 from .._rules.state_tables import Phase
 from .._spec.methods import META, Method
+from .._spec.registry import LEGACY_REVISIONS
+from .._spec.tasks import RELATED_TASK
 from .._wire.values import (
     GREATEST_OWN_HASH,
     LEAST_OWN_HASH,
@@ -21,6 +23,7 @@ from .._wire.values import (
     IdKey,
     JSONObject,
     Side,
+    is_object,
     table_key,
 )
 from ._events import BlindCause, MessageKind
@@ -30,6 +33,7 @@ from ._log_levels import AgreedLogLevel
 from ._progress import SeenProgress
 from ._stateless import StatelessRequests, is_modern_request
 from ._subscriptions import SeenSubscription, SubscribedResources
+from ._tasks import SeenTasks
 
 _OPERATING: Final = Phase.OPERATING
 _INITIALIZE: Final = "initialize"
@@ -46,6 +50,7 @@ class SeenRequests:
     _stateless: StatelessRequests
     _log_level: AgreedLogLevel
     _resources: SubscribedResources
+    _tasks: SeenTasks
     _takers: Mapping[str, Callable[[SideHistory, SeenRequest, JSONObject], None]] = attrs.field(
         init=False
     )
@@ -122,9 +127,16 @@ class SeenRequests:
             handshake.forget(sender.forget_oldest())
         if meta is not None:
             self._progress.take_request(sender, request, meta)
+            if is_object(meta) and RELATED_TASK in meta:
+                self._take_related(sender, request, meta)
         if spec is None:
             pass
-        elif spec.has_part or spec.paginated is not None or "task" in params:
+        elif (
+            spec.has_part
+            or spec.paginated is not None
+            or spec.task_gate is not None
+            or "task" in params
+        ):
             self._take_effect(sender, request, spec, params)
         elif handshake.is_certain and conversation.agreed:
             request.spec = spec
@@ -189,7 +201,7 @@ class SeenRequests:
             if (
                 former is None
                 or not former.is_open
-                or former.is_given_up
+                or former.is_reported
                 or request.has_unknown_revision
                 or not other.is_readable  # there may have been a response
                 or (isinstance(former.subject, SeenSubscription) and former.subject.is_over)
@@ -212,6 +224,17 @@ class SeenRequests:
 
     # --------------------------------------------------------------------------------- effects
 
+    def _take_related(self, sender: SideHistory, request: SeenRequest, meta: JSONObject) -> None:
+        """Take a request that may belong to a task of 2025-11-25."""
+        handshake = self._handshake
+        if (
+            not request.is_modern
+            and handshake.is_agreed
+            and handshake.conversation.dialect.revision == LEGACY_REVISIONS[-1]
+            and not request.method.startswith("tasks/")
+        ):
+            self._tasks.take_related(sender, request, meta)
+
     def _take_effect(
         self, sender: SideHistory, request: SeenRequest, spec: Method, params: JSONObject
     ) -> None:
@@ -224,11 +247,13 @@ class SeenRequests:
             request.may_be_task = "task" in params
             return
         request.spec = spec
-        if spec.task_gate is not None and "task" in params:
+        if spec.task_gate is not None:
             breach = judge_task(spec, handshake.conversation.gates[1 - sender.side])
-            request.as_task = True
-            request.subject = breach is None  # else the receiver ignores that a task was asked for
-            if breach is not None and handshake.is_known_to(sender):
+            request.as_task = "task" in params
+            request.accepts_task = breach is None  # else the receiver ignores a wish for a task
+            if breach is not None and request.as_task and handshake.is_known_to(sender):
                 self._core.add_violation(sender.side, breach, method, request.id)
-        if method in self._takers:
+        if spec.task_gate is not None or method.startswith("tasks/"):
+            self._tasks.take_request(sender, request, params)
+        elif method in self._takers:
             self._takers[method](sender, request, params)

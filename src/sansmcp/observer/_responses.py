@@ -27,6 +27,7 @@ from ._log_levels import AgreedLogLevel
 from ._progress import SeenProgress
 from ._stateless import StatelessRequests
 from ._subscriptions import SubscribedResources
+from ._tasks import SeenTasks
 
 
 @attrs.define(eq=False, repr=False)
@@ -39,6 +40,7 @@ class SeenResponses:
     _stateless: StatelessRequests
     _log_level: AgreedLogLevel
     _resources: SubscribedResources
+    _tasks: SeenTasks
     _result_takers: Mapping[str, Callable[[SeenRequest, JSONObject], None]] = attrs.field(
         init=False
     )
@@ -158,6 +160,7 @@ class SeenResponses:
     ) -> Breach | None:
         """Judge the result of a legacy request; `breach` is what is wrong with its envelope."""
         core, spec = self._core, request.spec
+        breach = breach or self._tasks.judge_response(request, result)
         if spec is None:
             return breach
         method = request.method
@@ -180,6 +183,10 @@ class SeenResponses:
             self._progress.take_task(requester, request, result)
         elif spec.has_part:
             self._progress.end_tasks(requester.side, method, result)
+        elif method == "tools/list":
+            self._tasks.take_tools(result)
+        if breach is None and (spec.task_gate is not None or method.startswith("tasks/")):
+            breach = self._tasks.take_result(sender, request, result)
         return breach
 
     # ------------------------------------------------------------------------ ids without match

@@ -34,13 +34,16 @@ from .._rules.subscription_filters import FILTERS
 from .._spec.methods import META, QUESTIONS
 from .._spec.modern_methods import MODERN_REVISION
 from .._spec.registry import LOG_LEVELS, MODERN_REVISIONS
+from .._spec.tasks import declares_tasks
 from .._wire.values import MISSING, JSONObject, Side, is_object
 from ._events import BlindCause, DiscoverySeen
 from ._handshake import Handshake
 from ._history import ObserverCore, RequestTerms, SeenRequest, SideHistory
 from ._input_required import InputRounds
 from ._log_levels import LOG, WantedLogLevels
+from ._modern_tasks import ModernTasks
 from ._subscriptions import SeenSubscription, Subscriptions
+from ._tasks import STATUS
 
 _DISCOVER: Final = "server/discover"
 _LISTEN: Final = "subscriptions/listen"
@@ -61,6 +64,7 @@ class StatelessRequests:
     _handshake: Handshake
     _inputs: InputRounds
     _subscriptions: Subscriptions
+    _tasks: ModernTasks
     _log_levels: WantedLogLevels = attrs.field(factory=WantedLogLevels, init=False)
     # The last envelope that was read, and its terms: most requests repeat them.
     _envelope: Envelope | None = attrs.field(default=None, init=False)
@@ -107,14 +111,23 @@ class StatelessRequests:
             breach = judge_request(
                 modern.conversation, Side.CLIENT, method, spec, params, core.checks_shape
             )
-            if breach is not None and breach.rule == "OWN-020" and terms.has_extensions:
+            if (
+                breach is not None
+                and breach.rule == "OWN-020"
+                and terms.has_extensions
+                and not method.startswith("tasks/")  # these belong to tasks (XTASK-022)
+            ):
                 breach = None  # the extension may define it
         if spec is None or spec.allows_questions:
             other = self._inputs.take_request(request, params)
         elif method == _LISTEN:
             other = self._subscriptions.take_request(request, params)
+            if modern.task_methods:
+                other = other or self._tasks.take_filter(terms, params.get("notifications"))
         else:
             other = None
+        if method in modern.task_methods or (method == "tools/call" and modern.task_methods):
+            breach = breach or self._tasks.take_request(request, terms, params)
         return breach or other
 
     def _terms_of(self, meta: JSONObject) -> RequestTerms | Breach | None:
@@ -132,6 +145,7 @@ class StatelessRequests:
             gates=self._core.registry.open_gates(read.capabilities),
             severity=None if read.level is None else LOG_LEVELS[read.level],
             has_extensions=bool(read.capabilities.get("extensions")),
+            has_tasks=declares_tasks(read.capabilities),
             breaches=tuple(
                 judge_capabilities(self._core.registry, read.version, read.capabilities)
             ),
@@ -168,7 +182,8 @@ class StatelessRequests:
             optional = (*optional, *QUESTIONS)
             result = core.without_nulls(Side.SERVER, optional, result, request.method, request.id)
         kind: Any = result.get("resultType", MISSING)
-        if kind == "complete" or kind == "input_required":
+        is_task = kind == "task" and kind not in core.registry.result_types
+        if kind == "complete" or kind == "input_required" or is_task:
             modern.is_served = True
         if request.method == _DISCOVER:
             self._take_discovery(result)
@@ -184,7 +199,10 @@ class StatelessRequests:
         if kind == "input_required":
             return self._inputs.take_result(request, terms, result)
         if kind == "complete":
-            return self._judge_complete(request, result) or breach
+            breach = self._judge_complete(request, result) or breach
+            return breach or self._tasks.take_result(request, terms, result)
+        if is_task:
+            return self._tasks.take_new(request, terms, result)
         if kind is MISSING:
             return NO_RESULT_TYPE
         if isinstance(kind, str) and (terms.has_extensions or kind in core.registry.result_types):
@@ -225,7 +243,10 @@ class StatelessRequests:
             return None
         if code == _RESOURCE_NOT_FOUND:
             return Breach("ERR-008", f"this revision does not use the code {code}")
-        return judge_reserved_code(code, data)
+        breach = judge_reserved_code(code, data)
+        if breach is None and request.terms is not None and request.method in modern.task_methods:
+            breach = self._tasks.take_error(request, request.terms, code, data)
+        return breach
 
     def _end_logs(self, terms: RequestTerms | None) -> None:
         if terms is not None and terms.severity is not None:
@@ -254,6 +275,9 @@ class StatelessRequests:
         if core.modern.is_served:
             for breach in judge_capabilities(core.registry, MODERN_REVISION, capabilities):
                 core.add_violation(Side.SERVER, breach, _DISCOVER)
+            old = self._tasks.take_discovery(capabilities)
+            if old is not None:
+                core.add_violation(Side.SERVER, old, _DISCOVER)
 
     # --------------------------------------------------------------------------- notifications
 
@@ -296,8 +320,11 @@ class StatelessRequests:
         breach = judge_notification(
             modern.conversation, sender.side, method, spec, params, self._core.checks_shape
         )
-        if breach is not None and breach.rule == "OWN-020" and modern.has_extensions:
-            return None  # an extension may define it
+        if breach is not None and breach.rule == "OWN-020":
+            if method == STATUS and modern.task_methods:
+                return Breach("XTASK-133", f"{method} is one of 2025-11-25")
+            if modern.has_extensions:
+                return None  # an extension may define it
         return breach
 
 

@@ -19,6 +19,7 @@ from .._rules.sending import Breach, judge_notification
 from .._rules.subscription_filters import (
     FILTERS,
     RESOURCES,
+    TASK_IDS,
     Resources,
     judge_filter,
     judge_honoured,
@@ -28,6 +29,7 @@ from .._wire.values import JSONObject, Side, is_list_of_strings, is_object, tabl
 from ._events import BlindCause
 from ._history import ObserverCore, SeenRequest, SideHistory
 from ._log_levels import LOG
+from ._modern_tasks import ModernTasks
 
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 _KINDS: Final = frozenset(FILTERS.values())
@@ -152,6 +154,7 @@ class SeenSubscription:
         granted: The kinds in a good acknowledgement; None before it.
         resources: The URIs in a good acknowledgement, before it those that were asked for; None
             where `wanted` is None.
+        tasks: The ids of tasks, likewise.
         is_over: Whether the server has ended it.
         cancel_place: The place of the client's cancellation; 0: it was not cancelled.
     """
@@ -160,6 +163,7 @@ class SeenSubscription:
     is_acknowledged: bool = False
     granted: frozenset[str] | None = None
     resources: Resources | None = None
+    tasks: frozenset[str] | None = None
     is_over: bool = False
     cancel_place: int = 0
 
@@ -178,6 +182,7 @@ class Subscriptions:
     """Judges what a server sends for subscriptions of 2026-07-28."""
 
     _core: ObserverCore
+    _tasks: ModernTasks
     _n_uris: dict[SeenSubscription, int] = attrs.field(
         factory=dict[SeenSubscription, int], init=False
     )
@@ -200,17 +205,19 @@ class Subscriptions:
     def _keep_resources(self, subscription: SeenSubscription, filter: JSONObject) -> None:
         """Remember the URIs in a good filter of the client or of the server."""
         uris = frozenset[str](filter.get(RESOURCES) or ())
-        self._n_uris_in_all += len(uris) - self._n_uris.pop(subscription, 0)
-        if uris:
-            self._n_uris[subscription] = len(uris)
-        subscription.resources = Resources(uris)
+        tasks = frozenset[str](filter.get(TASK_IDS) or ())
+        count = len(uris) + len(tasks)
+        self._n_uris_in_all += count - self._n_uris.pop(subscription, 0)
+        if count:
+            self._n_uris[subscription] = count
+        subscription.resources, subscription.tasks = Resources(uris), tasks
         while self._n_uris_in_all > self._core.config.max_subscriptions:
             self._forget_filter(next(iter(self._n_uris)))
             self._core.add_blind_spot(BlindCause.FORGOTTEN, Side.CLIENT, _URIS_FORGOTTEN)
 
     def _forget_filter(self, subscription: SeenSubscription) -> None:
         self._n_uris_in_all -= self._n_uris.pop(subscription, 0)
-        subscription.wanted = subscription.resources = None
+        subscription.wanted = subscription.resources = subscription.tasks = None
 
     # --------------------------------------------------------------------------- notifications
 
@@ -256,7 +263,7 @@ class Subscriptions:
         if server.has_read(subscription.cancel_place):
             return Breach("SUBS-012", f"{method} for a subscription that was cancelled")
         conversation = core.modern.conversation
-        spec = conversation.dialect.notifications[Side.SERVER][method]
+        spec = conversation.dialect.notifications[Side.SERVER].get(method)  # None: an extension's
         breach = judge_notification(
             conversation, Side.SERVER, method, spec, params, core.checks_shape
         )
@@ -271,6 +278,8 @@ class Subscriptions:
             return Breach("SUBS-002", f"{method} was not granted by the acknowledgement")
         if kind == RESOURCES:
             breach = breach or _judge_updated(subscription, params.get("uri"))
+        elif kind == TASK_IDS and breach is None and spec is not None:
+            breach = self._tasks.take_notification(subscription.tasks, params, _lack(subscription))
         return breach
 
     def _acknowledge(
@@ -333,5 +342,8 @@ def _judge_updated(subscription: SeenSubscription, uri: object) -> Breach | None
     resources = subscription.resources
     if resources is None or not isinstance(uri, str) or resources.covers(uri):
         return None
-    lack = "was not asked for" if subscription.granted is None else "was not granted"
-    return Breach("SUBS-003", f"an update of {uri[:200]!r}, which {lack}")
+    return Breach("SUBS-003", f"an update of {uri[:200]!r}, which {_lack(subscription)}")
+
+
+def _lack(subscription: SeenSubscription) -> str:
+    return "was not asked for" if subscription.granted is None else "was not granted"

@@ -118,7 +118,7 @@ def explore(
             them unread.
         actor: Makes the actor of a side from its connection and the number of its scripts. Give a
             subclass of `Actor` to remember or to check more.
-        max_states: When to give up.
+        max_states: The number of states above which `RuntimeError` is raised.
 
     Raises:
         ExplorationFailed: Something is wrong; the trace is as short as any.

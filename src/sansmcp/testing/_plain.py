@@ -22,6 +22,7 @@ from sansmcp import (
     Ping,
     Start,
     Subscription,
+    Task,
 )
 from sansmcp._connection.events import EventQueue
 from sansmcp._spec.methods import Dialect, Method
@@ -74,6 +75,8 @@ def _plain(value: Any) -> str:
         )
     if isinstance(value, Listener):
         return f"<Listener {_open(value)} honoured={_plain(value.honoured)}>"
+    if isinstance(value, Task):
+        return f"<Task {_open(value)} record={_plain(value.record)}>"
     if isinstance(value, Ping | Start):
         return f"<{type(value).__name__} {_open(value)}>"
     if isinstance(value, Peer):
@@ -88,7 +91,14 @@ def _plain(value: Any) -> str:
 
 
 def _open(
-    handle: IncomingRequest | OutgoingRequest | Listing | Ping | Start | Subscription | Listener,
+    handle: IncomingRequest
+    | OutgoingRequest
+    | Listing
+    | Ping
+    | Start
+    | Subscription
+    | Listener
+    | Task,
 ) -> str:
     return "open" if handle.open else "over"
 
@@ -104,6 +114,7 @@ _HANDLES: Final = (
     Start,
     Subscription,
     Listener,
+    Task,
 )
 
 

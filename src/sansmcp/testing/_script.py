@@ -26,6 +26,13 @@ from sansmcp import (
     Start,
     State,
     Subscription,
+    Task,
+    TaskInputRequired,
+    TaskQuestion,
+    TaskRecord,
+    TasksWanted,
+    TaskToStore,
+    TaskWanted,
 )
 
 from ._pair import drain
@@ -45,6 +52,10 @@ class Actor:
         questioned: The requests of this side that ended with questions which are not answered yet.
         received: Every request of the peer that was delivered, in order.
         served: Every subscription of the peer that was acknowledged, in order.
+        tasks: The tasks that this side has made, in order.
+        task_questions: By request: the questions of its task that are not answered yet.
+        lookups: What was asked of the store of tasks and is not answered yet, oldest first.
+        records: The store: the records of tasks by id.
         positions: How many steps of each script were taken.
     """
 
@@ -54,6 +65,10 @@ class Actor:
         self.questioned: list[OutgoingRequest] = []
         self.received: list[IncomingRequest] = []
         self.served: list[Listener] = []
+        self.tasks: list[Task] = []
+        self.task_questions: dict[OutgoingRequest, list[str]] = {}
+        self.lookups: list[TaskQuestion] = []
+        self.records: dict[str, TaskRecord] = {}
         self.positions: list[int] = [0] * n_scripts
 
     def ask(self, send: Callable[[Any], Handle]) -> Handle:
@@ -94,6 +109,10 @@ class Actor:
                 self.served.append(event.listener)
             case InputRequired():
                 self.questioned.append(event.request)
+            case TaskInputRequired():
+                self.task_questions.setdefault(event.request, []).extend(event.questions)
+            case TaskWanted() | TasksWanted() | TaskToStore():
+                self.lookups.append(event)
             case _:
                 pass
 
@@ -255,6 +274,107 @@ def require_input(number: int, questions: Mapping[str, JSONObject], **options: A
         actor.call("require_input", actor.received[number], questions, **options)
 
     return Step(f"ask about #{number}", act, _of(number))
+
+
+def create_task(number: int, **options: Any) -> Step:
+    """`create_task` for the request of the peer with this number, counted from 0.
+
+    Args:
+        number: Which request.
+        options: Those of the verb.
+    """
+
+    def act(actor: Actor) -> None:
+        task = actor.call("create_task", actor.received[number], **options)
+        if task is not None:
+            actor.tasks.append(task)
+
+    return Step(f"make a task of #{number}", act, _of(number))
+
+
+def _with_task(name: str, act: Callable[[Actor, Task], Any]) -> Step:
+    """A step on the first task that this side has made; where its request is over, nothing."""
+
+    def do(actor: Actor) -> None:
+        if actor.tasks:
+            act(actor, actor.tasks[0])
+
+    def is_made(actor: Actor) -> bool:
+        return bool(actor.tasks) or any(not request.open for request in actor.received)
+
+    return Step(name, do, is_made)
+
+
+def complete_task(result: JSONObject) -> Step:
+    """`complete_task` with the first task that this side has made."""
+    return _with_task("complete the task", lambda actor, task: _complete(actor, task, result))
+
+
+def _complete(actor: Actor, task: Task, result: JSONObject) -> None:
+    actor.call("complete_task", task, result)
+
+
+def require_task_input(questions: Mapping[str, JSONObject]) -> Step:
+    """`require_task_input` about the first task that this side has made."""
+
+    def act(actor: Actor, task: Task) -> None:
+        if actor.connection.state is State.OPEN:
+            actor.call("require_task_input", task, questions)
+
+    return _with_task("ask about the task", act)
+
+
+def provide_task_input(name: str, responses: Mapping[str, JSONObject]) -> Step:
+    """`provide_task_input`, once the task of what was asked under this name asks for it.
+
+    Args:
+        name: Whose task has asked.
+        responses: The answers, by the keys of the questions.
+    """
+
+    def act(actor: Actor) -> None:
+        call: Any = actor.asked[name]
+        del actor.task_questions[call]
+        actor.call("provide_task_input", call, responses)
+
+    def is_asked(actor: Actor) -> bool:
+        return actor.asked.get(name) in actor.task_questions
+
+    return Step(f"answer the task of {name}", act, is_asked)
+
+
+def answer_lookup() -> Step:
+    """Answer the oldest question to the store of tasks, from the records of the actor."""
+
+    def act(actor: Actor) -> None:
+        asked = actor.lookups.pop(0)
+        if isinstance(asked, TaskWanted):
+            actor.call("provide_task", asked, actor.records.get(asked.task_id))
+        elif isinstance(asked, TasksWanted):
+            own = [one for one in actor.records.values() if one.owner == asked.owner]
+            actor.call("provide_tasks", asked, own[: asked.limit])
+        else:
+            record, old = asked.record, actor.records.get(asked.record.id)
+            fits = (0 if old is None else old.version) == record.version - 1
+            if fits:
+                actor.records[record.id] = record
+            actor.call("task_stored", asked, fits)
+
+    return Step("the store answers", act, lambda actor: bool(actor.lookups))
+
+
+def fail_lookup() -> Step:
+    """Fail the oldest question to the store of tasks, which cannot be reached."""
+
+    def act(actor: Actor) -> None:
+        actor.call("fail_task_lookup", actor.lookups.pop(0), "the store is gone")
+
+    return Step("the store fails", act, lambda actor: bool(actor.lookups))
+
+
+def lose_records() -> Step:
+    """Lose all records of tasks: the store has begun anew."""
+    return Step("the store loses its records", lambda actor: actor.records.clear())
 
 
 def publish(change: Change) -> Step:

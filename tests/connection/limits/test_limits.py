@@ -1,4 +1,4 @@
-"""Limits of `Config`: what happens at each of them, and which values are refused."""
+"""Limits of `Config`: the behaviour at each limit, and the values that are refused."""
 
 import math
 from typing import Any
@@ -46,7 +46,7 @@ SECONDS = ["ping_interval", "ping_timeout", "progress_interval"]
 @pytest.mark.parametrize("name", [*NUMBERS, *SECONDS])
 @pytest.mark.parametrize("value", [0, -1])
 def test_a_limit_is_greater_than_zero(name: str, value: int) -> None:
-    """With zero nothing would work, and "no limit" would be a trap."""
+    """With a limit of zero no message would pass, and reading it as "no limit" would be a trap."""
     assert len(NUMBERS) > 15
     make: Any = Config
     with pytest.raises(ValueError, match=f"{name} must be greater than zero"):
@@ -56,7 +56,7 @@ def test_a_limit_is_greater_than_zero(name: str, value: int) -> None:
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("value", [True, 1.5, math.nan, math.inf, "10", None])
 def test_a_limit_is_an_integer(name: str, value: object) -> None:
-    """`True` would be a limit of one, and what is no number fails with the first message."""
+    """`True` would be a limit of one, and other types would fail with the first message."""
     make: Any = Config
     with pytest.raises(ValueError, match=f"{name} must be greater than zero, and an integer"):
         make(**{name: value})
@@ -65,7 +65,7 @@ def test_a_limit_is_an_integer(name: str, value: object) -> None:
 @pytest.mark.parametrize("name", [*SECONDS, "state_seconds"])
 @pytest.mark.parametrize("value", [True, math.nan, -math.inf, 0.0, "10"])
 def test_a_time_is_a_number_of_seconds(name: str, value: object) -> None:
-    """NaN is never over, nor ever not over."""
+    """Comparisons with NaN are always false, so such a time would never pass."""
     make: Any = Config
     with pytest.raises(ValueError, match=f"{name} must be greater than zero"):
         make(**{name: value})
@@ -73,7 +73,7 @@ def test_a_time_is_a_number_of_seconds(name: str, value: object) -> None:
 
 @pytest.mark.parametrize("name", SECONDS)
 def test_no_time_is_none(name: str) -> None:
-    """Infinity would be a timer that a loop cannot wait for."""
+    """Infinity would be a timer that an event loop cannot wait for; None means no limit."""
     make: Any = Config
     with pytest.raises(ValueError, match=f"{name} must be .* a finite number of seconds, not inf"):
         make(**{name: math.inf})
@@ -84,8 +84,8 @@ def test_no_time_is_none(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
-        ("check", "Shape", "check must be 'shape' or 'none', not 'Shape'"),
-        ("check", None, "'shape' or 'none'"),
+        ("check", "Shape", "check must be 'shape' or 'full' or 'none', not 'Shape'"),
+        ("check", None, "'full' or 'none'"),
         (
             "unknown_methods",
             "Refuse",
@@ -105,14 +105,15 @@ def test_no_time_is_none(name: str) -> None:
     ],
 )
 def test_what_is_accepted_is_in_the_message(name: str, value: object, text: str) -> None:
-    """`unknown_methods="Refuse"` delivered them: a typing error chose the other way."""
+    """`unknown_methods="Refuse"` delivered unknown methods: a typing error chose the other
+    setting."""
     make: Any = Config
     with pytest.raises(ValueError, match=text):
         make(**{name: value})
 
 
 def test_manual_names_methods_that_the_core_answers() -> None:
-    """Others are delivered anyway; a typing error must not go unnoticed."""
+    """A mistyped method must raise; methods that the core does not answer are delivered anyway."""
     assert Config(manual=["ping"]).manual == {"ping"}
     with pytest.raises(ValueError, match=r"manual may name initialize, .*, not tools/list"):
         Config(manual={"ping", "tools/list"})
@@ -120,7 +121,7 @@ def test_manual_names_methods_that_the_core_answers() -> None:
 
 @pytest.mark.parametrize("name", ["max_requests", "strict", "codec"])
 def test_a_config_does_not_change(name: str) -> None:
-    """One may serve many connections."""
+    """Several connections may share one `Config`."""
     with pytest.raises(AttributeError):
         setattr(Config(), name, 1)
 
@@ -129,7 +130,8 @@ def test_a_config_does_not_change(name: str) -> None:
 
 
 def test_a_request_over_the_limit_is_refused_and_reported() -> None:
-    """Reading goes on: the answers and cancellations that make room come the same way."""
+    """Reading must go on, because the responses and cancellations that make room come on the
+    same stream."""
     server = ready_server(REVISION, config=Config(max_requests=2))
     first = asked(server, call(1, "tools/list"))
     asked(server, call(2, "tools/list"))
@@ -146,7 +148,7 @@ def test_a_request_over_the_limit_is_refused_and_reported() -> None:
 
 
 def test_pings_that_the_application_answers_are_limited_like_other_requests() -> None:
-    """Those that the core answers take no room; these do."""
+    """Only pings that the core answers take no room in the table."""
     server = ready_server(REVISION, config=Config(max_requests=2, manual={"ping"}))
     receive(server, *[call(id, "ping") for id in range(5)])
 
@@ -154,7 +156,7 @@ def test_pings_that_the_application_answers_are_limited_like_other_requests() ->
 
 
 def test_a_request_of_ours_over_the_limit_raises() -> None:
-    """The caller is told at once; an answer makes room."""
+    """The verb must raise at once, and a response make room again."""
     client = ready_client(REVISION, config=Config(max_requests=2))
     ours = client.send_request("tools/list")
     client.send_paginated("tools/list")
@@ -172,7 +174,7 @@ def test_a_request_of_ours_over_the_limit_raises() -> None:
 
 
 def test_ended_requests_are_remembered_up_to_the_limit() -> None:
-    """The oldest is forgotten, reported once, and counted."""
+    """The oldest ended request must be forgotten, counted, and reported once."""
     client = ready_client(REVISION, config=Config(max_late_answers=2))
     calls = [client.send_request("tools/list") for _ in range(4)]
     sent(client)
@@ -190,7 +192,7 @@ def test_ended_requests_are_remembered_up_to_the_limit() -> None:
 
 
 def test_paused_is_advice_and_refuses_nothing() -> None:
-    """Cancellations must get through to a reader that is behind."""
+    """Cancellations must be read even if the application is behind with its events."""
     server = ready_server(REVISION, config=Config(max_events=2))
     server.receive_data(b'{"jsonrpc":"2.0","method":"notifications/x"}\n' * 2)
     assert server.paused is False
@@ -204,7 +206,7 @@ def test_paused_is_advice_and_refuses_nothing() -> None:
 
 
 def test_paused_is_advice_where_few_events_hold_much() -> None:
-    """Ten thousand events may hold ten thousand messages of the largest size; none is lost."""
+    """Ten thousand events may hold as many messages of the largest size, and none may be lost."""
     large = wire(note("notifications/x", {"text": "x" * 1_000}))
     server = ready_server(REVISION, config=Config(max_event_bytes=len(large) * 2))
     server.receive_data(wire(call(1, "ping")) * 100)
@@ -233,7 +235,7 @@ def test_paused_is_advice_where_few_events_hold_much() -> None:
 
 
 def test_output_that_nobody_takes_ends_the_connection() -> None:
-    """One fatal event, an ending for each request, and what was queued stays to be written."""
+    """There must be one fatal event and an ending for each request, and queued output must stay."""
     server = ready_server(REVISION, config=Config(max_unsent_bytes=400))
     request = asked(server, call(1, "tools/list"))
     ours = server.send_request("roots/list")
@@ -257,7 +259,7 @@ FILL = {"text": "x" * 330}
 
 
 def overflow(server: ServerConnection, request: IncomingRequest, by: str) -> None:
-    """Make more output than there is room for."""
+    """Queue more output than the limit allows."""
     match by:
         case "a result":
             server.send_result(request, {"tools": [], "_meta": FILL})
@@ -283,7 +285,7 @@ def overflow(server: ServerConnection, request: IncomingRequest, by: str) -> Non
     ],
 )
 def test_whatever_makes_it_overflow_everything_ends_once(by: str) -> None:
-    """Answers, requests and automatic replies go the same way."""
+    """The limit must hold for responses, requests and automatic responses."""
     server = ready_server(REVISION, config=Config(max_unsent_bytes=420, max_json_depth=20))
     request = asked(server, call(1, "tools/list"))
     server.send_request("roots/list")
@@ -301,7 +303,7 @@ def test_whatever_makes_it_overflow_everything_ends_once(by: str) -> None:
 
 @pytest.mark.parametrize("take", ["data_to_send", "buffers_to_send", "messages_to_send"])
 def test_taking_output_makes_room_again(take: str) -> None:
-    """The count is of what is not yet taken."""
+    """Only output that was not taken yet must count."""
     server = ready_server(REVISION, config=Config(max_unsent_bytes=400))
     for _ in range(10):
         server.send_notification("notifications/x", {"text": "x" * 200})

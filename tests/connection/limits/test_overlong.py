@@ -47,7 +47,7 @@ MAYBE = "; it may be the response to one of 2 open requests; that request then g
 
 
 def calling(**settings: Any) -> tuple[ClientConnection, OutgoingRequest, OutgoingRequest]:
-    """A client that waits for two answers."""
+    """A client with two open requests."""
     client = ready_client(REVISION, config=Config(max_message_bytes=LIMIT, **settings))
     one, two = (client.send_request("tools/call", {"name": name}) for name in "ab")
     sent(client)
@@ -55,12 +55,12 @@ def calling(**settings: Any) -> tuple[ClientConnection, OutgoingRequest, Outgoin
 
 
 def line(separators: tuple[str, str] = (",", ":"), **members: object) -> bytes:
-    """A message whose members stand in this order."""
+    """A message with its members in this order."""
     return json.dumps(members, separators=separators).encode() + b"\n"
 
 
 def invalid(events: list[Event], call: OutgoingRequest) -> str:
-    """The text of the one violation and the one ending that these events are."""
+    """The text of the one violation in these events, and the one ending."""
     violation, failed = events
     assert isinstance(violation, ProtocolViolation)
     assert isinstance(failed, RequestFailed)
@@ -76,7 +76,7 @@ def invalid(events: list[Event], call: OutgoingRequest) -> str:
 def test_an_answer_over_the_limit_ends_its_call_when_it_crosses_the_limit(
     separators: tuple[str, str], member: str, id_first: bool
 ) -> None:
-    """The call hung until its timeout, and nothing said why."""
+    """The call hung until its timeout, and no event gave the reason."""
     client, one, two = calling()
     value = LARGE if member == "result" else {"code": 1, "message": "no", "data": LARGE}
     head: JSONObject = {"id": two.id, "jsonrpc": "2.0"} if id_first else {}
@@ -96,7 +96,7 @@ def test_an_answer_over_the_limit_ends_its_call_when_it_crosses_the_limit(
 def test_an_id_behind_the_result_ends_the_call_at_the_end_of_the_line(
     separators: tuple[str, str], id_last: bool
 ) -> None:
-    """Some servers write it there. Before that end, the report says what may be."""
+    """Some servers write the id last. Until it is read, the report names the possibility."""
     client, one, two = calling()
     members: JSONObject = {"jsonrpc": "2.0", "id": two.id}
     if not id_last:
@@ -141,7 +141,7 @@ def test_where_the_id_cannot_be_told_the_report_names_the_possibility(start: byt
 @pytest.mark.parametrize("form", ["%d.0", "%d.00", "%d0e-1", "%dE0"])
 @pytest.mark.parametrize("place", ["first", "last", "behind a number"])
 def test_an_id_with_a_fraction_of_zero_is_that_of_the_integer(form: str, place: str) -> None:
-    """Some peers write every number so; in a message that is read it is the same id."""
+    """Some peers write 1 as 1.0, which is the same id in a message within the limit too."""
     client, _, two = calling()
     assert isinstance(two.id, int)
     id = (form % two.id).encode()
@@ -158,7 +158,7 @@ def test_an_id_with_a_fraction_of_zero_is_that_of_the_integer(form: str, place: 
 
 @pytest.mark.parametrize("id", ["2.5", "1e400"])
 def test_a_number_that_is_no_integer_is_no_id(id: str) -> None:
-    """It names no request, in a message that is read, too."""
+    """Such a number names no request, in a message within the limit either."""
     client, one, two = calling()
     text = b'{"id":%b,"result":"%b"}\n' % (id.encode(), b"x" * 9_000)
     assert broken(receive(client, text)) == ["OWN-001"]
@@ -167,7 +167,7 @@ def test_a_number_that_is_no_integer_is_no_id(id: str) -> None:
 
 
 def test_an_error_names_an_id_with_a_fraction_of_zero_as_it_came() -> None:
-    """The peer compares it with what it has written."""
+    """The peer compares the id in the error with the one that it has written."""
     server = ready_server(REVISION, config=CONFIG)
     params = json.dumps(LARGE).encode()
     receive(server, b'{"jsonrpc":"2.0","id":7.0,"method":"x/y","params":%b}\n' % params)
@@ -176,7 +176,7 @@ def test_an_error_names_an_id_with_a_fraction_of_zero_as_it_came() -> None:
 
 
 def ended(client: ClientConnection, text: bytes) -> list[Event]:
-    """The events of these bytes, which are the last ones."""
+    """The events of these last bytes and the end of the stream."""
     client.receive_data(text)
     client.receive_eof()
     return drain(client)
@@ -187,7 +187,7 @@ CUT = "the stream ended in a message of 5{} bytes without a newline; " + THE_LIM
 
 @pytest.mark.parametrize("start", [b'{"jsonrpc":"2.0","result":"', b"[", b"x"])
 def test_a_stream_that_ends_in_a_line_over_the_limit_says_so(start: bytes) -> None:
-    """Only the end of the connection was named, and not what could have been done about it."""
+    """The failure named only the end of the connection, and not the setting to raise."""
     client, one, two = calling()
     text = start + b"x" * (5_000 - len(start))
     violations = of(ProtocolViolation, events := ended(client, text))
@@ -206,7 +206,7 @@ def test_a_stream_that_ends_in_a_line_over_the_limit_says_so(start: bytes) -> No
 
 
 def test_a_line_over_the_limit_whose_id_is_told_is_the_response_to_no_other_request() -> None:
-    """By its first bytes, or by its last ones, although the newline is missing."""
+    """The id in the first or last bytes must count although the newline is missing."""
     size = len(line(jsonrpc="2.0", id=2, result=LARGE)) - 1
     for id_first in (True, False):
         client, one, two = calling()
@@ -222,7 +222,8 @@ def test_a_line_over_the_limit_whose_id_is_told_is_the_response_to_no_other_requ
 
 
 def test_a_request_over_the_limit_that_is_cut_off_is_no_response() -> None:
-    """And a server refuses it with an error that names the setting, without an id."""
+    """It must end no call, and a server must refuse it with an error without an id that names
+    the setting."""
     client, _, _ = calling()
     text = b'{"jsonrpc":"2.0","method":"x/y","params":"' + b"x" * 5_000
     lost = of(RequestFailed, ended(client, text))
@@ -239,14 +240,14 @@ def test_a_request_over_the_limit_that_is_cut_off_is_no_response() -> None:
 
 
 def test_a_client_that_waits_for_nothing_is_told_of_no_possibility() -> None:
-    """The text would be wrong."""
+    """Without an open request the hint on a missing response would be wrong."""
     client = ready_client(REVISION, config=CONFIG)
     assert only(ProtocolViolation, receive(client, b"x" * 2 * LIMIT + b"\n")).text == UNKNOWN
 
 
 @pytest.mark.parametrize("id", ["99", '"\\ud800"', '"\udcff"', '"' + "9" * 30 + '"', "9" * 480])
 def test_an_answer_over_the_limit_that_is_nobodys_ends_no_call(id: str) -> None:
-    """A late one, above all."""
+    """A late response must not end another call."""
     client, one, two = calling()
     text = b'{"jsonrpc":"2.0","id":%b,"result":"%b"}\n' % (
         id.encode("utf-8", "surrogateescape"),
@@ -259,7 +260,7 @@ def test_an_answer_over_the_limit_that_is_nobodys_ends_no_call(id: str) -> None:
 
 
 def test_an_id_of_the_other_type_is_matched_as_in_any_answer() -> None:
-    """Unless the client is strict."""
+    """The id must be matched with another type, unless the client is strict."""
     client, _, two = calling()
     text = line(jsonrpc="2.0", id=str(two.id), result=LARGE)
     assert invalid(receive(client, text), two) == EARLY
@@ -270,7 +271,7 @@ def test_an_id_of_the_other_type_is_matched_as_in_any_answer() -> None:
 
 
 def test_a_request_over_the_limit_ends_no_call_of_the_same_id() -> None:
-    """Each side counts its ids for itself."""
+    """Both sides assign ids, so a request may have the id of a call."""
     client, one, two = calling()
     assert one.id == 2
     text = line(jsonrpc="2.0", id=2, method="sampling/createMessage", params=LARGE)
@@ -285,7 +286,7 @@ def test_a_request_over_the_limit_ends_no_call_of_the_same_id() -> None:
 @pytest.mark.parametrize("id_first", [True, False])
 @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
 def test_a_request_over_the_limit_is_refused_with_its_id(revision: str, id_first: bool) -> None:
-    """The client waited for its timeout: an error that names no request is of no use to it."""
+    """An error without an id left the client waiting until its timeout."""
     server = ready_server(revision, config=CONFIG)
     members: JSONObject = {"method": "tools/call", "params": {"name": "x", "arguments": LARGE}}
     ids: JSONObject = {"jsonrpc": "2.0", "id": "seven"}
@@ -299,7 +300,7 @@ def test_a_request_over_the_limit_is_refused_with_its_id(revision: str, id_first
 
 
 def test_an_answer_over_the_limit_to_a_server_ends_its_request_and_gets_no_answer() -> None:
-    """What a user was asked may be answered with too much; an answer is never answered."""
+    """The request of the server must end, and no error may answer a response."""
     server = ready_server(REVISION, config=CONFIG)
     request = server.send_request("sampling/createMessage", SAMPLING)
     sent(server)
@@ -311,7 +312,7 @@ def test_an_answer_over_the_limit_to_a_server_ends_its_request_and_gets_no_answe
 
 
 def test_a_listing_ends_with_a_page_over_the_limit() -> None:
-    """What the library has asked itself ends as what the application has."""
+    """Requests of the library itself must end in the same way."""
     client = ready_client(REVISION, config=CONFIG)
     listing = client.send_paginated("tools/list")
     [request] = sent(client)
@@ -332,7 +333,7 @@ def test_the_size_of_a_message_without_framing_is_told() -> None:
 
 
 def test_a_mark_before_a_message_over_the_limit_without_framing_is_reported() -> None:
-    """As before any other message; what comes behind it is read as there."""
+    """A byte order mark must be reported as before any message, and the id behind it be read."""
     client, _, two = calling()
     text = line(jsonrpc="2.0", id=two.id, result=LARGE)[:-1]
     client.receive_message(b"\xef\xbb\xbf" + text)
@@ -342,7 +343,7 @@ def test_a_mark_before_a_message_over_the_limit_without_framing_is_reported() ->
 
 
 def test_a_line_over_the_limit_may_outlast_the_connection() -> None:
-    """Nothing is reported after the end."""
+    """No event may follow the end of the connection."""
     client, _, two = calling()
     text = line(result=LARGE, jsonrpc="2.0", id=two.id)
     client.receive_data(text[: LIMIT + 1])
@@ -354,7 +355,7 @@ def test_a_line_over_the_limit_may_outlast_the_connection() -> None:
 
 @pytest.mark.parametrize("cuts", [(1,), (600, 1000, 1001), tuple(range(1, 4200, 7)), (4000, 4300)])
 def test_chunking_changes_nothing(cuts: tuple[int, ...]) -> None:
-    """What is read of the start and of the end does not depend on the network."""
+    """The first and last bytes of a line must be read the same however the network cuts it."""
 
     def events(*cuts: int) -> Any:
         client, one, two = calling()
@@ -370,7 +371,7 @@ def test_chunking_changes_nothing(cuts: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("limit", [-1, -2, -9, -40, -600])
 def test_the_end_of_a_line_may_come_in_any_pieces(limit: int) -> None:
-    """Also where it grows over the limit within its last bytes, which tell the id."""
+    """A line may cross the limit within its last bytes, which have the id."""
     text = line(result=LARGE, jsonrpc="2.0", id=3)
     for cut in range(1, 60):
         client = ready_client(REVISION, config=Config(max_message_bytes=len(text) - 1 + limit))
@@ -382,7 +383,7 @@ def test_the_end_of_a_line_may_come_in_any_pieces(limit: int) -> None:
 
 
 def test_a_cut_last_line_is_one_report() -> None:
-    """It was two: that the newline was missing, and that what came was no JSON."""
+    """It was reported twice: as a missing newline and as invalid JSON."""
     client, _, _ = calling()
     client.receive_data(b'{"jsonrpc":"2.0","id":' + b" " * 200)
     client.receive_eof()

@@ -1,4 +1,5 @@
-"""A message that alone exceeds `max_unsent_bytes` is refused by itself (OWN-044)."""
+"""A message that alone exceeds `max_unsent_bytes` is refused, and the connection goes on
+(OWN-044)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -55,14 +56,14 @@ LONG = "x" * LIMIT
 
 
 def reports(events: list[Any]) -> list[str]:
-    """The texts of the reports of what was refused; nothing else may have happened."""
+    """The texts of the reports of refused messages; asserts that there are no other events."""
     assert {event.rule for event in events if isinstance(event, LimitReached)} <= {"OWN-044"}
     return [event.text for event in events]
 
 
 @pytest.mark.parametrize("member", ["result", "error"])
 def test_an_answer_that_would_never_fit_becomes_an_error(member: str) -> None:
-    """It ended the connection, because "the peer does not read: 0 bytes wait"."""
+    """It ended the connection with "the peer does not read: 0 bytes wait"."""
     server = ready_server(REVISION, config=CONFIG)
     one, two = (asked(server, call(id, "tools/call", {"name": "t"})) for id in (1, "two"))
     if member == "result":
@@ -118,7 +119,7 @@ def test_answers_of_a_batch_fit_together_or_become_errors() -> None:
 
 
 def test_many_small_answers_of_a_batch_are_sent_as_they_are() -> None:
-    """Room was reserved for larger errors, and none of them was sent."""
+    """Room was reserved for larger errors, so the results were refused without need."""
     config = Config(max_unsent_bytes=20_000, soft_unsent_bytes=10_000)
     server = ready_server("2025-03-26", config=config)
     batch = [call(id, "tools/call", {"name": "t"}) for id in range(100)]
@@ -130,7 +131,7 @@ def test_many_small_answers_of_a_batch_are_sent_as_they_are() -> None:
 
 
 def test_answers_of_a_batch_that_are_shorter_than_errors_are_sent_as_they_are() -> None:
-    """Even where errors for all of them have no room."""
+    """Short results must be sent even if errors for all of them would not fit."""
     server = ready_server("2025-03-26", config=Config(max_unsent_bytes=700))
     batch = [call(id, "tools/call", {"name": "t"}) for id in range(10)]
     requests = [event.request for event in of(RequestReceived, receive(server, batch))]
@@ -140,7 +141,7 @@ def test_answers_of_a_batch_that_are_shorter_than_errors_are_sent_as_they_are() 
 
 
 def test_every_request_of_a_batch_with_long_ids_is_answered() -> None:
-    """The errors have the ids, for which room is kept, too."""
+    """The room for errors must include their ids."""
     server = ready_server("2025-03-26", config=Config(max_unsent_bytes=200_000))
     batch = [call(name * 20_000, "tools/call", {"name": "t"}) for name in "abcdefghi"]
     requests = [event.request for event in of(RequestReceived, receive(server, batch))]
@@ -153,7 +154,7 @@ def test_every_request_of_a_batch_with_long_ids_is_answered() -> None:
 
 
 def test_an_error_in_place_of_an_answer_is_short_where_there_is_little_room() -> None:
-    """The reason is left out, and the caller reads it in the report."""
+    """The reason must be left out of the error and be in the report."""
     server = ready_server("2025-03-26", config=CONFIG)
     first: list[Any] = [call("x" * 850, "tools/list")]
     second: Any = call("y" * 850, "tools/list")
@@ -167,7 +168,7 @@ def test_an_error_in_place_of_an_answer_is_short_where_there_is_little_room() ->
 
 
 def test_a_cancelled_request_of_a_batch_leaves_its_room_to_the_others() -> None:
-    """No error is sent for it."""
+    """A cancelled request needs no room for an error."""
     server = ready_server("2025-03-26", config=CONFIG)
     batch = [call(id, "tools/call", {"name": "t"}) for id in (1, "x" * 700)]
     one, _ = (event.request for event in of(RequestReceived, receive(server, batch)))
@@ -176,7 +177,7 @@ def test_a_cancelled_request_of_a_batch_leaves_its_room_to_the_others() -> None:
 
 
 def test_errors_for_what_cannot_be_read_count_in_a_batch() -> None:
-    """The answers after them have less room."""
+    """Errors for invalid messages must leave less room for the responses after them."""
     server = ready_server("2025-03-26", config=CONFIG)
     batch: list[Any] = [{"id": "x" * 500, "method": 1}, call(1, "tools/call", {"name": "t"})]
     [request] = [event.request for event in of(RequestReceived, receive(server, batch))]
@@ -186,7 +187,7 @@ def test_errors_for_what_cannot_be_read_count_in_a_batch() -> None:
 
 
 def test_a_batch_whose_errors_do_not_fit_is_left_out() -> None:
-    """The connection goes on: there is room for other messages."""
+    """The connection must go on, as there is room for other messages."""
     server = ready_server("2025-03-26", config=CONFIG)
     receive(server, [{"id": "x" * 500, "method": 1}, {"id": "y" * 500, "method": 2}])
     assert sent(server) == []
@@ -204,7 +205,7 @@ SENDS: dict[str, Callable[[ClientConnection], object]] = {
 
 @pytest.mark.parametrize("name", SENDS)
 def test_what_the_caller_sends_raises_and_changes_nothing(name: str) -> None:
-    """The message would never fit, however much the peer reads."""
+    """Such a message would never fit, however much the peer reads."""
     client = ready_client(REVISION, config=CONFIG)
     client.send_request("x/y")
     before = canonical(client)
@@ -217,7 +218,7 @@ def test_what_the_caller_sends_raises_and_changes_nothing(name: str) -> None:
 
 
 def test_answers_to_questions_that_would_never_fit_raise() -> None:
-    """The questions stay open."""
+    """The questions must stay open."""
     client = modern_client(config=CONFIG)
     request = client.send_request("tools/call", {"name": "t", "arguments": {}})
     receive(client, input_required(request.id, {"a": FORM}))
@@ -228,7 +229,7 @@ def test_answers_to_questions_that_would_never_fit_raise() -> None:
 
 
 def test_progress_and_logs_that_would_never_fit_are_left_out() -> None:
-    """As when there is no room for them, and reported."""
+    """They must be dropped as when there is no room, and reported."""
     server = ready_server(REVISION, config=CONFIG)
     params = {"name": "t", "_meta": {"progressToken": 1}}
     request = asked(server, call(1, "tools/call", params))
@@ -248,7 +249,7 @@ def test_progress_and_logs_that_would_never_fit_are_left_out() -> None:
 
 
 def test_a_cursor_that_would_never_fit_ends_its_listing() -> None:
-    """The server may give one that is larger than what this client sends."""
+    """A server may give a cursor that is larger than the output limit of this client."""
     client = ready_client(REVISION, config=CONFIG)
     listing = client.send_paginated("tools/list")
     [page] = sent(client)
@@ -261,7 +262,7 @@ def test_a_cursor_that_would_never_fit_ends_its_listing() -> None:
 
 
 def test_a_listing_that_cannot_go_on_may_end_with_its_connection() -> None:
-    """Whatever comes in the same chunk: it has one ending."""
+    """A listing must have one ending, whatever comes in the same chunk."""
     client = ClientConnection(
         info=CLIENT_INFO, revisions=[REVISION], config=CONFIG, wake=lambda: None
     )
@@ -277,7 +278,7 @@ def test_a_listing_that_cannot_go_on_may_end_with_its_connection() -> None:
 
 
 def test_answers_of_a_batch_over_http_fit_together_or_become_errors() -> None:
-    """Its session goes on."""
+    """The session must go on."""
     endpoint = new_endpoint(config=Config(max_unsent_bytes=2_600))
     one = connect(endpoint, "2025-03-26")
     exchange = one.post([call(id, "tools/call", {"name": "t"}) for id in range(3)])
@@ -293,7 +294,7 @@ def test_answers_of_a_batch_over_http_fit_together_or_become_errors() -> None:
 
 
 def test_a_subscription_whose_answer_would_never_fit_does_not_count() -> None:
-    """The client is told that there is none."""
+    """The client gets an error, so there must be no subscription."""
     server = ready_server(REVISION, config=CONFIG)
     request = asked(server, call(1, "resources/subscribe", {"uri": "file:///a"}))
     assert not server.send_result(request, {"_meta": {"x": LONG}})
@@ -301,7 +302,7 @@ def test_a_subscription_whose_answer_would_never_fit_does_not_count() -> None:
 
 
 def test_a_subscription_in_a_batch_counts_only_if_its_answer_fits() -> None:
-    """The answers before it may have taken the room."""
+    """The responses before it may have used up the room."""
     server = ready_server("2025-03-26", config=CONFIG)
     batch = [call(1, "tools/list"), call(2, "resources/subscribe", {"uri": "file:///a"})]
     one, two = (event.request for event in of(RequestReceived, receive(server, batch)))
@@ -312,7 +313,7 @@ def test_a_subscription_in_a_batch_counts_only_if_its_answer_fits() -> None:
 
 @pytest.mark.parametrize("instructions", ["y" * LIMIT])
 def test_an_initialize_that_cannot_be_answered_opens_no_session(instructions: str) -> None:
-    """What the server says of itself is too large: a session would be of no use."""
+    """If the server's own description is too large, no session may be opened."""
     endpoint = new_endpoint(config=CONFIG, instructions=instructions)
     response = answer(post(endpoint, initialize(0, REVISION)))
     assert response.last["error"]["code"] == -32603

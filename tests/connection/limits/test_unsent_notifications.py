@@ -44,7 +44,7 @@ def subscribed(server: ServerConnection, *uris: str) -> ServerConnection:
 
 
 def updates(server: ServerConnection) -> list[Any]:
-    """The URIs told, None for a change of a list."""
+    """The URIs of the notifications, None for a change of a list."""
     return [message.get("params", {}).get("uri") for message in sent(server)]
 
 
@@ -56,7 +56,8 @@ def choked_server(*uris: str, config: Config = TIGHT) -> ServerConnection:
 
 
 def test_changes_wait_while_output_is_not_taken_and_come_once_each() -> None:
-    """A hundred changes of one resource are one notification to a client that was not reading."""
+    """A client that was not reading must get a hundred changes of one resource as one
+    notification."""
     server = choked_server(FILE)
     for _ in range(100):
         assert server.publish(ResourceUpdated(FILE))
@@ -68,7 +69,7 @@ def test_changes_wait_while_output_is_not_taken_and_come_once_each() -> None:
 
 
 def test_what_goes_over_the_bound_is_refused_and_reported() -> None:
-    """Not silently lost, and not kept without end."""
+    """Changes over the limit must neither be lost without a report nor kept without end."""
     server = choked_server()
     assert server.publish(ToolsListChanged())
     assert server.publish(PromptsListChanged())
@@ -79,7 +80,7 @@ def test_what_goes_over_the_bound_is_refused_and_reported() -> None:
 
 
 def test_what_is_no_longer_wanted_when_output_drains_is_not_sent() -> None:
-    """The client has unsubscribed, or the connection is over."""
+    """A client that has unsubscribed, or whose connection has ended, must get no change."""
     server = choked_server(FILE)
     server.publish(ResourceUpdated(FILE))
     server.publish(ToolsListChanged())
@@ -96,7 +97,7 @@ def test_what_is_no_longer_wanted_when_output_drains_is_not_sent() -> None:
 
 @pytest.mark.parametrize("take", ["data_to_send", "buffers_to_send", "messages_to_send"])
 def test_held_changes_follow_whatever_way_output_is_taken(take: str) -> None:
-    """Each of the three frees the way."""
+    """Each of the three methods that take output must release held changes."""
     server = choked_server()
     server.publish(ToolsListChanged())
     assert getattr(server, take)()

@@ -26,7 +26,8 @@ def pages(items: list[Any], size: int) -> list[list[Any]]:
     size=st.integers(1, 5),
 )
 def test_pages_are_the_list(items: list[Any], size: int) -> None:
-    """Each item once, in order, on pages of at most `size`, and no empty page behind the last."""
+    """Each item must come once, in order, on pages of at most `size`, without an empty last
+    page."""
     items.sort()
     found = pages(items, size)
 
@@ -37,7 +38,7 @@ def test_pages_are_the_list(items: list[Any], size: int) -> None:
 
 @given(key=st.text() | st.integers())
 def test_a_cursor_holds_its_key(key: str | int) -> None:
-    """Any key comes back as it was, type included."""
+    """A key must come back with its value and type."""
     back = decode_cursor(encode_cursor(key))
 
     assert back == key
@@ -45,7 +46,7 @@ def test_a_cursor_holds_its_key(key: str | int) -> None:
 
 
 def test_what_changes_before_the_cursor_moves_nothing() -> None:
-    """An offset would skip an item here, or give one twice."""
+    """An offset would skip an item here, or return one twice."""
     _, cursor = paginate(["b", "d", "f", "h"], key=str, size=2)
 
     assert paginate(["a", "b", "c", "f", "h"], cursor, key=str, size=2) == (["f", "h"], None)
@@ -53,7 +54,7 @@ def test_what_changes_before_the_cursor_moves_nothing() -> None:
 
 
 def test_a_list_that_shrank_below_the_cursor_ends() -> None:
-    """The client gets an empty last page, not an error."""
+    """The client must get an empty last page, and not an error."""
     _, cursor = paginate([1, 2, 3], key=int, size=2)
 
     assert paginate([1], cursor, key=int, size=2) == ([], None)
@@ -96,13 +97,13 @@ def test_a_cursor_that_was_never_made_here_is_invalid(cursor: object) -> None:
 
 
 def test_a_cursor_of_a_list_with_another_kind_of_key_is_invalid() -> None:
-    """A cursor of one list handed in with another must not crash the server."""
+    """A cursor of another list must not crash the server."""
     with pytest.raises(InvalidCursor, match="not a cursor of this list"):
         paginate([1, 2], encode_cursor("a"), key=int, size=1)
 
 
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_page_has_at_least_one_item(size: int) -> None:
-    """A size of zero would list for ever."""
+    """With a size of zero the listing would never end."""
     with pytest.raises(ValueError, match="at least one item"):
         paginate([1], key=int, size=size)

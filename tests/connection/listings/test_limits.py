@@ -26,7 +26,7 @@ def listing_of(
 
 
 def answered(client: ClientConnection, id: int, value: JSONObject) -> tuple[list[Event], int]:
-    """The events of an answer, and the id of the request for the next page, or 0."""
+    """The events of a response, and the id of the request for the next page, or 0."""
     events = receive(client, result(id, value))
     messages = sent(client)
     return events, messages[0]["id"] if messages else 0
@@ -51,7 +51,7 @@ def ending(events: list[Event], listing: Listing) -> ListingEnded:
 def test_limits_end_a_listing_that_never_ends(
     config: Config, pages: int, reason: ListingEnd
 ) -> None:
-    """Cursors that never repeat hold a client for ever otherwise."""
+    """Cursors that never repeat would keep a client listing for ever."""
     client, listing, id = listing_of(config)
     items = 0 if reason is ListingEnd.EMPTY_PAGES else 2
     events: list[Event] = []
@@ -65,7 +65,7 @@ def test_limits_end_a_listing_that_never_ends(
 
 
 def test_only_empty_pages_in_a_row_count() -> None:
-    """A filter may leave gaps."""
+    """A server that filters its list may send empty pages in between."""
     client, listing, id = listing_of(Config(max_empty_pages=2))
     for number, items in enumerate((0, 1, 0, 1, 0, 1)):
         _, id = answered(client, id, page(items, nextCursor=f"c{number}"))
@@ -74,7 +74,7 @@ def test_only_empty_pages_in_a_row_count() -> None:
 
 
 def test_many_long_cursors_are_not_all_kept() -> None:
-    """A cycle is seen as far as a bounded memory reaches; beyond it the limits end the listing."""
+    """The memory for cycles is bounded; beyond it the limits must end the listing."""
     client, listing, id = listing_of(Config(max_pages=9))
     cursors = [letter * 400_000 for letter in "abcd"]
     events: list[Event] = []
@@ -86,7 +86,7 @@ def test_many_long_cursors_are_not_all_kept() -> None:
 
 
 def test_a_page_lasts_no_longer_for_one_huge_cursor() -> None:
-    """A cursor longer than the whole memory is passed back all the same."""
+    """A cursor longer than that memory must still be sent back."""
     client, listing, id = listing_of()
     cursor = "x" * 2_000_000
     _, id = answered(client, id, page(nextCursor=cursor))

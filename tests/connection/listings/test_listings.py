@@ -39,7 +39,7 @@ def listing_of(
 
 
 def answered(client: ClientConnection, id: int, value: JSONObject) -> tuple[list[Event], int]:
-    """The events of an answer, and the id of the request for the next page, or 0."""
+    """The events of a response, and the id of the request for the next page, or 0."""
     events = receive(client, result(id, value))
     messages = sent(client)
     return events, messages[0]["id"] if messages else 0
@@ -54,7 +54,7 @@ def ending(events: list[Event], listing: Listing) -> ListingEnded:
 
 
 def test_pages_come_until_there_is_no_cursor() -> None:
-    """All of them, in order, each request with the cursor of the page before and the params."""
+    """All pages must come in order, each requested with the params and the last cursor."""
     pair = Pair()
     listing = pair.client.send_paginated(
         "tools/list", {"filter": "x"}, meta={"a": 1}, data="mine", now=1
@@ -92,7 +92,7 @@ def test_without_params_the_first_page_has_none() -> None:
 
 
 def test_a_cursor_to_begin_with_is_passed_on() -> None:
-    """A caller may go on where it stopped, and comes to a cycle when that cursor comes back."""
+    """A caller may continue a listing, and a cycle to its cursor must be found."""
     client = ready_client(REVISION)
     listing = client.send_paginated("tools/list", {"cursor": "start"})
     (message,) = sent(client)
@@ -104,7 +104,7 @@ def test_a_cursor_to_begin_with_is_passed_on() -> None:
 
 
 def test_a_null_cursor_to_begin_with_is_none() -> None:
-    """`params.get("cursor")` may be handed on as it is."""
+    """A caller must be able to pass on `params.get("cursor")` as it is."""
     client = ready_client(REVISION)
     client.send_paginated("tools/list", {"cursor": None})
 
@@ -125,7 +125,7 @@ def test_a_null_cursor_to_begin_with_is_none() -> None:
 def test_what_cannot_be_listed_raises_and_sends_nothing(
     method: str, params: Any, meta: Any, rule: str
 ) -> None:
-    """Like any request."""
+    """The rules are those of any request."""
     client = ready_client(REVISION)
     before = canonical(client)
 
@@ -136,7 +136,7 @@ def test_what_cannot_be_listed_raises_and_sends_nothing(
 
 
 def test_a_null_cursor_ends_a_listing_and_is_reported() -> None:
-    """Serializers write it."""
+    """Serializers write `null` for a missing cursor."""
     client, listing, id = listing_of()
     events, _ = answered(client, id, page(nextCursor=None))
 
@@ -147,7 +147,7 @@ def test_a_null_cursor_ends_a_listing_and_is_reported() -> None:
 @pytest.mark.parametrize("bad", [{}, {"tools": {}}, page(nextCursor=5)])
 @pytest.mark.parametrize("check", ["shape", "none"])
 def test_a_page_that_is_not_valid_ends_a_listing(bad: JSONObject, check: Any) -> None:
-    """Without the check of shapes as well."""
+    """An invalid page must end the listing also without the check of shapes."""
     client, listing, id = listing_of(Config(check=check))
     events, following = answered(client, id, bad)
 
@@ -156,7 +156,8 @@ def test_a_page_that_is_not_valid_ends_a_listing(bad: JSONObject, check: Any) ->
 
 
 def test_an_error_ends_a_listing_and_is_shown() -> None:
-    """In the ending, not as an event of a request that the application did not send."""
+    """The error must be in the ending, and not be an event of a request that the application did
+    not send."""
     client, listing, id = listing_of()
     events = receive(client, error(id, -32602, "unknown cursor", [1]))
     ended = ending(events, listing)
@@ -171,7 +172,7 @@ def test_an_error_ends_a_listing_and_is_shown() -> None:
 
 
 def test_time_is_counted_for_each_page() -> None:
-    """The second page gets as long as the first."""
+    """The timeout must start again for each page."""
     client, listing, id = listing_of(timeout=5, max_timeout=6, now=0)
     receive(client, result(id, page(nextCursor="b")), now=4)
     assert client.next_timeout() == 9
@@ -182,7 +183,7 @@ def test_time_is_counted_for_each_page() -> None:
 
 
 def test_a_listing_ends_with_its_connection() -> None:
-    """Also one whose next page could not be asked for."""
+    """A listing whose next page could not be requested must end too."""
     client, listing, _ = listing_of()
     client.receive_eof()
     assert ending(drain(client)[:-1], listing).reason is ListingEnd.LOST

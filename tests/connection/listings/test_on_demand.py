@@ -29,7 +29,7 @@ def page(**members: Any) -> JSONObject:
 def waiting_listing(
     config: Config | None = None, **arguments: Any
 ) -> tuple[ClientConnection, Listing]:
-    """A client, and a listing whose first page has come and which has more."""
+    """A client, and a listing whose first page has come and that has more pages."""
     client = ready_client(REVISION, config=config)
     listing = client.send_paginated("tools/list", auto=False, **arguments)
     (message,) = sent(client)
@@ -45,7 +45,7 @@ def ending(events: list[Event]) -> ListingEnd:
 
 
 def test_next_page_is_not_fetched_before_it_is_asked_for() -> None:
-    """A consumer that is slow would have the whole list in its memory."""
+    """A slow consumer would have the whole list in memory."""
     client, listing = waiting_listing()
     assert sent(client) == []
     assert (listing.open, listing.pages) == (True, 1)
@@ -58,7 +58,7 @@ def test_next_page_is_not_fetched_before_it_is_asked_for() -> None:
 
 
 def test_next_page_that_cannot_be_is_not_asked_for() -> None:
-    """The caller need not know whether a page is under way, or whether it was the last."""
+    """The caller must not have to know whether a page is open or was the last."""
     client = ready_client(REVISION)
     automatic = client.send_paginated("tools/list")
     listing = client.send_paginated("tools/list", auto=False)
@@ -72,7 +72,7 @@ def test_next_page_that_cannot_be_is_not_asked_for() -> None:
 
 
 def test_time_of_a_page_counts_from_when_it_is_asked_for() -> None:
-    """The time that the consumer takes is its own."""
+    """The time between two pages belongs to the consumer."""
     client, listing = waiting_listing(timeout=5, now=0)
     assert client.next_timeout() is None
     client.next_page(listing, now=100)
@@ -84,7 +84,7 @@ def test_time_of_a_page_counts_from_when_it_is_asked_for() -> None:
 
 @pytest.mark.parametrize("now", [None, 7])
 def test_listing_that_waits_is_cancelled_without_a_word_to_the_peer(now: float | None) -> None:
-    """No request is open that it could be told of."""
+    """No request is open that could be cancelled at the peer."""
     client, listing = waiting_listing(now=3)
 
     assert client.cancel(listing, now=now) is True
@@ -102,7 +102,7 @@ def test_listing_that_waits_is_cancelled_without_a_word_to_the_peer(now: float |
     ],
 )
 def test_listing_that_waits_ends_with_the_connection(end: Any) -> None:
-    """It has one ending like all others, though no request of it is open."""
+    """A listing must have its ending although no request of it is open."""
     client, listing = waiting_listing()
     end(client)
 
@@ -119,7 +119,7 @@ def test_listing_that_waits_becomes_stale() -> None:
 
 
 def test_every_verb_refuses_the_listing_of_another_connection() -> None:
-    """The request for the page would go to the wrong server."""
+    """The request would go to the wrong server."""
     _, listing = waiting_listing()
     other = ready_client(REVISION)
     before = canonical(other)
@@ -132,7 +132,7 @@ def test_every_verb_refuses_the_listing_of_another_connection() -> None:
 
 
 def test_asking_for_more_than_may_be_in_flight_changes_nothing() -> None:
-    """The listing goes on waiting, and may be continued when there is room."""
+    """The listing must stay open, and continue when there is room."""
     client, listing = waiting_listing(Config(max_requests=2))
     pings = [client.ping(), client.ping()]
     before = canonical(client)
@@ -146,7 +146,7 @@ def test_asking_for_more_than_may_be_in_flight_changes_nothing() -> None:
 
 
 def test_listings_that_wait_are_bounded() -> None:
-    """They are no requests in flight, and each holds its params and cursors."""
+    """Waiting listings have no request in flight, but each keeps its params and cursors."""
     client, _ = waiting_listing(Config(max_requests=2))
     client.send_paginated("tools/list", auto=False)
     (message,) = sent(client)
@@ -161,7 +161,7 @@ def test_listings_that_wait_are_bounded() -> None:
 
 @pytest.mark.parametrize("verb", ["next_page", "cancel"])
 def test_verbs_for_a_listing_that_waits_ring_for_what_there_is_to_do(verb: str) -> None:
-    """An adapter that sleeps would leave the page unsent, or the ending unread."""
+    """An adapter that sleeps would leave the request unsent, or the ending unread."""
     rings: list[str] = []
     client = ClientConnection(
         info=CLIENT_INFO, revisions=[REVISION], wake=lambda: rings.append("!")

@@ -1,6 +1,6 @@
 """The official examples of 2026-07-28 are accepted, and produced where a connection can.
 
-What is compared is the whole of it, as far as a connection lets its caller choose: the ids of
+Whole messages are compared, as far as a connection lets its caller choose: the ids of
 `server/discover` and `subscriptions/listen` are its own. A server that is to produce an example
 does not name itself, unless the example does.
 """
@@ -78,7 +78,7 @@ CHANGES: Final[dict[str, Change]] = {
 
 @of_kinds(*METHODS, "Discover", "SubscriptionsListen", suffix="Request")
 def test_requests(kind: str, value: JSONObject) -> None:
-    """A server takes each, and a client would have written it the same way."""
+    """A server must accept each request, and a client write it in the same way."""
     method, params = value["method"], value["params"]
     events = receive(a_server(), value)
     assert broken(events) == []
@@ -102,7 +102,7 @@ def test_requests(kind: str, value: JSONObject) -> None:
 
 @of_kinds(*METHODS, suffix="RequestParams")
 def test_params_of_requests(kind: str, value: JSONObject) -> None:
-    """The envelope is the client's, and a progress token its caller's."""
+    """The client must add the envelope, and the caller's progress token be kept."""
     method = METHODS[kind]
     request = requested(a_server(), call(1, method, value))
     assert request.params == value
@@ -122,7 +122,7 @@ def test_params_of_requests(kind: str, value: JSONObject) -> None:
 @of_kinds(*METHODS, suffix="Result")
 @pytest.mark.parametrize("names_its_kind", [True, False])
 def test_results(kind: str, value: JSONObject, names_its_kind: bool) -> None:
-    """The kind of a result, and how long it keeps, the server adds where they are not given."""
+    """A server must add the kind of a result and its caching hints where they are missing."""
     client = a_client()
     handle = ask(client, METHODS[kind])
     received = only(ResponseReceived, receive(client, result(handle.id, value)))
@@ -137,7 +137,7 @@ def test_results(kind: str, value: JSONObject, names_its_kind: bool) -> None:
 
 @of_kinds(*METHODS, suffix="ResultResponse")
 def test_answers_with_results(kind: str, value: JSONObject) -> None:
-    """One of them does not say how long it keeps, which it has to (CACHE-001)."""
+    """One example lacks the caching hint that it must have (CACHE-001)."""
     method = METHODS[kind]
     client = a_client()
     handle = ask(client, method, id=value["id"])
@@ -150,7 +150,7 @@ def test_answers_with_results(kind: str, value: JSONObject) -> None:
 
 @of_kinds("DiscoverResult", "DiscoverResultResponse")
 def test_discovery(kind: str, value: JSONObject) -> None:
-    """What a server says of itself, and what a client makes of it."""
+    """A server must give its description in this form, and a client read it."""
     response = value if kind.endswith("Response") else result("discover-1", value)
     said = response["result"]
     client = ClientConnection(info=CLIENT_INFO, revisions=(MODERN,))
@@ -172,7 +172,7 @@ def test_discovery(kind: str, value: JSONObject) -> None:
 
 @of_kinds("SubscriptionsListenResult", "SubscriptionsListenResultResponse")
 def test_end_of_a_subscription(kind: str, value: JSONObject) -> None:
-    """The response has the tag of the subscription, as its notifications have."""
+    """The result must have the tag of the subscription, as its notifications have."""
     response = value if kind.endswith("Response") else result("listen-1", value)
     client = a_client()
     subscription = client.listen({})
@@ -189,7 +189,7 @@ def test_end_of_a_subscription(kind: str, value: JSONObject) -> None:
 
 
 def listened(server: ServerConnection) -> ListenerAdded:
-    """The subscription of the examples, to everything."""
+    """The subscription of the examples, with all kinds of changes."""
     names = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
     wanted = {**dict.fromkeys(names, True), "resourceSubscriptions": [MAIN]}
     message = modern("listen-1", "subscriptions/listen", {"notifications": wanted})
@@ -208,7 +208,7 @@ def as_message(method: str, value: JSONObject) -> JSONObject:
 
 @of_kinds("CancelledNotification", "CancelledNotificationParams")
 def test_cancellation(kind: str, value: JSONObject) -> None:
-    """By the id of the request."""
+    """A cancellation must have the id of the request."""
     message = as_message("notifications/cancelled", value)
     params = message["params"]
     server = a_server()
@@ -222,7 +222,7 @@ def test_cancellation(kind: str, value: JSONObject) -> None:
 
 @of_kinds("ProgressNotification", "ProgressNotificationParams")
 def test_progress(kind: str, value: JSONObject) -> None:
-    """By the token of the request."""
+    """Progress must have the token of the request."""
     message = as_message("notifications/progress", value)
     params = message["params"]
     token = {"progressToken": params["progressToken"]}
@@ -238,7 +238,7 @@ def test_progress(kind: str, value: JSONObject) -> None:
 
 @of_kinds("LoggingMessageNotification", "LoggingMessageNotificationParams")
 def test_log_message(kind: str, value: JSONObject) -> None:
-    """For a request that wants it."""
+    """A log message must be sent only for a request with a level."""
     message = as_message("notifications/message", value)
     params = message["params"]
     event = only(NotificationReceived, receive(a_client(), message))
@@ -251,7 +251,7 @@ def test_log_message(kind: str, value: JSONObject) -> None:
 
 @of_kinds(*CHANGES, suffix="Notification")
 def test_changes(kind: str, value: JSONObject) -> None:
-    """Tagged with the subscription."""
+    """Changes must have the tag of the subscription."""
     client = a_client()
     client.listen({})
     (message,) = sent(client)
@@ -266,7 +266,8 @@ def test_changes(kind: str, value: JSONObject) -> None:
 
 @of_kinds("ResourceUpdatedNotificationParams")
 def test_params_of_a_change(kind: str, value: JSONObject) -> None:
-    """This example has no tag: it is told, and the lack of it reported (SUBS-009)."""
+    """This example has no tag, so the change must be delivered, and the lack be reported
+    (SUBS-009)."""
     events = receive(a_client(), as_message("notifications/resources/updated", value))
     assert broken(events) == ["SUBS-009"]
     assert of(NotificationReceived, events)[0].params == value
@@ -278,7 +279,7 @@ def test_params_of_a_change(kind: str, value: JSONObject) -> None:
 
 @of_kinds("SubscriptionsAcknowledgedNotification")
 def test_acknowledgement(kind: str, value: JSONObject) -> None:
-    """The first message of a subscription."""
+    """The acknowledgement must be the first message of a subscription."""
     honoured = value["params"]["notifications"]
     client = a_client()
     client.listen(honoured)
@@ -300,7 +301,7 @@ def test_acknowledgement(kind: str, value: JSONObject) -> None:
     suffix="Error",
 )
 def test_errors(kind: str, value: JSONObject) -> None:
-    """Some are whole messages, others what is in one."""
+    """Some examples are whole messages, others the error in a message."""
     body: JSONObject = value.get("error", value)
     client = a_client()
     handle = ask(client, "tools/call")
@@ -316,7 +317,7 @@ def test_errors(kind: str, value: JSONObject) -> None:
 
 @of_kinds("UnsupportedProtocolVersionError")
 def test_unsupported_version(kind: str, value: JSONObject) -> None:
-    """A server finds this out by itself."""
+    """A server must send this error by itself."""
     data = value["error"]["data"]
     server = ServerConnection(info=SERVER_INFO, revisions=data["supported"])
     receive(server, modern(value["id"], "tools/list", meta=envelope(version=data["requested"])))
@@ -327,7 +328,7 @@ def test_unsupported_version(kind: str, value: JSONObject) -> None:
 
 @of_kinds("ParseError")
 def test_parse_error(kind: str, value: JSONObject) -> None:
-    """And this."""
+    """A server must send this error by itself."""
     server = a_server()
     receive(server, b"{no JSON\n")
     assert sent(server)[0]["error"]["code"] == value["code"]
@@ -338,7 +339,7 @@ def test_parse_error(kind: str, value: JSONObject) -> None:
 
 @of_kinds("ClientCapabilities")
 def test_capabilities_of_clients(kind: str, value: JSONObject) -> None:
-    """They are said with every request, as they were declared."""
+    """Capabilities must be sent with every request as they were declared."""
     client = a_client(value)
     client.send_request("tools/list")
     (message,) = sent(client)
@@ -348,7 +349,7 @@ def test_capabilities_of_clients(kind: str, value: JSONObject) -> None:
 
 @of_kinds("ServerCapabilities")
 def test_capabilities_of_servers(kind: str, value: JSONObject) -> None:
-    """They are said when asked for, as they were declared."""
+    """`server/discover` must return the capabilities as they were declared."""
     server = ServerConnection(info=SERVER_INFO, capabilities=value, revisions=(MODERN,))
     receive(server, modern(1, "server/discover"))
     (answer,) = sent(server)
@@ -359,6 +360,6 @@ def test_capabilities_of_servers(kind: str, value: JSONObject) -> None:
 
 
 def test_no_example_is_left_out() -> None:
-    """A new one in the shared specification data has to find its place here."""
+    """A new example in the specification data must get a test here."""
     import_module("tests.connection.modern.test_examples_of_questions")  # its own count, too
     assert {path.parent.name for path in FILES} <= seen

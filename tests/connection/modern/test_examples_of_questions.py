@@ -43,7 +43,7 @@ ASKED: Final[dict[str, JSONObject]] = {
 
 
 def exchange_questions(questions: JSONObject, state: str | None = None) -> None:
-    """A client takes these questions, and a server writes them."""
+    """Let a server send these questions and a client receive them."""
     client = a_client(EVERYTHING)
     handle = ask(client, "tools/call")
     event = only(InputRequired, receive(client, input_required(handle.id, questions, state)))
@@ -55,26 +55,26 @@ def exchange_questions(questions: JSONObject, state: str | None = None) -> None:
 
 @of_kinds("CreateMessage", "Elicit", "ListRoots", suffix="Request")
 def test_questions(kind: str, value: JSONObject) -> None:
-    """One example has an id, which a question has not (MRTR-007)."""
+    """One example has an id, which a question must not have (MRTR-007)."""
     assert value["method"] == QUESTIONS[kind]
     exchange_questions({"q": {name: part for name, part in value.items() if name != "id"}})
 
 
 @of_kinds("CreateMessageRequest", "ElicitRequestForm", "ElicitRequestURL", suffix="Params")
 def test_params_of_questions(kind: str, value: JSONObject) -> None:
-    """Each mode has its own."""
+    """Each elicitation mode must have its own params."""
     exchange_questions({"q": {"method": QUESTIONS[kind], "params": value}})
 
 
 @of_kinds("InputRequests")
 def test_several_questions(kind: str, value: JSONObject) -> None:
-    """The keys are the server's choice."""
+    """The server chooses the keys, which must be kept."""
     exchange_questions(value)
 
 
 @of_kinds("InputRequired", suffix="Result")
 def test_results_that_are_questions(kind: str, value: JSONObject) -> None:
-    """One of them asks nothing, and the client is back at once."""
+    """One of these results has no questions, so the client must retry at once."""
     questions, state = value.get("inputRequests"), value["requestState"]
     if questions is not None:
         exchange_questions(questions, state)
@@ -89,7 +89,7 @@ def test_results_that_are_questions(kind: str, value: JSONObject) -> None:
 
 
 def exchange_answers(questions: JSONObject, answers: JSONObject) -> None:
-    """A client gives these answers, and a server takes what it has written."""
+    """Let a client send these answers and a server receive them."""
     client = a_client(EVERYTHING)
     handle = ask(client, "tools/call")
     receive(client, input_required(handle.id, questions))
@@ -101,12 +101,12 @@ def exchange_answers(questions: JSONObject, answers: JSONObject) -> None:
 
 @of_kinds("CreateMessage", "Elicit", "ListRoots", suffix="Result")
 def test_answers(kind: str, value: JSONObject) -> None:
-    """Input responses are bare results, without an envelope."""
+    """Input responses must be bare results, without an envelope."""
     exchange_answers({"q": {"method": QUESTIONS[kind], "params": ASKED[kind]}}, {"q": value})
 
 
 @of_kinds("InputResponses")
 def test_several_answers(kind: str, value: JSONObject) -> None:
-    """To the questions of the other example."""
+    """These are the answers to the questions of the other example."""
     (path,) = (path for path in FILES if path.parent.name == "InputRequests")
     exchange_answers(load(path), value)

@@ -1,6 +1,6 @@
 """The compatibility matrix: clients of one era and of both, with servers of each kind.
 
-In memory, between connections of our own. Source: MCP 2026-07-28, basic/versioning, Compatibility
+All connections are our own, in memory. Source: MCP 2026-07-28, basic/versioning, Compatibility
 Matrix. Rules: VER-010 to VER-016, COMPAT-001 to COMPAT-003.
 """
 
@@ -63,7 +63,7 @@ def methods_sent(pair: Pair, side: Side) -> list[str]:
 
 
 def test_every_cell_is_here() -> None:
-    """A combination that nobody tries is one that does not work."""
+    """Each combination of the matrix must be tested."""
     cells = [cell[:2] for cell in WORKS] + FAILS
     assert sorted(cells) == sorted((client, server) for client in SPEAKS for server in SPEAKS)
 
@@ -73,7 +73,7 @@ def test_every_cell_is_here() -> None:
 
 @every_cell_that_works
 def test_both_agree_on_the_revision(client: str, server: str, revision: str) -> None:
-    """The newest that both speak, of the newer era where there is a choice."""
+    """Both must use the newest common revision, and the newer era where both are possible."""
     pair = pair_of(client, server, connected=False)
     pair.client.start()
     pair.deliver()
@@ -88,7 +88,7 @@ def test_both_agree_on_the_revision(client: str, server: str, revision: str) -> 
 
 @pytest.mark.parametrize(("client", "server"), FAILS)
 def test_what_cannot_work_fails_and_says_why(client: str, server: str) -> None:
-    """At once, with a text that names what the server speaks, and no tool was called."""
+    """The start must fail at once with the revisions of the server, and no tool be called."""
     pair = pair_of(client, server, connected=False)
     pair.client.start()
     pair.deliver()
@@ -107,7 +107,7 @@ def test_what_cannot_work_fails_and_says_why(client: str, server: str) -> None:
 @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
 @pytest.mark.parametrize("server_is_dual", [True, False])
 def test_old_revisions_meet_dual_eras(revision: str, server_is_dual: bool) -> None:
-    """Whichever side it is that has grown old."""
+    """A side with old revisions only must work with a newer peer of both eras."""
     one, both = (revision,), SPEAKS["dual-era"]
     pair = Pair(
         new_client(revisions=one if server_is_dual else both),
@@ -118,7 +118,7 @@ def test_old_revisions_meet_dual_eras(revision: str, server_is_dual: bool) -> No
 
 @pytest.mark.parametrize("client", ["modern", "dual-era"])
 def test_silent_server_of_the_older_era(client: str) -> None:
-    """A modern client gives up in time; one of both eras is served after all."""
+    """A modern client must give up in time, and one of both eras do the handshake."""
     pair = pair_of(client, "legacy", connected=False)
     pair.client.start(timeout=30, probe_timeout=3, now=0)
     pair.to_server.drop_message()
@@ -138,7 +138,7 @@ def test_silent_server_of_the_older_era(client: str) -> None:
 
 @every_cell_that_works
 def test_calls_progress_and_cancellation(client: str, server: str, revision: str) -> None:
-    """The verbs are the same, and so are the events on the other side."""
+    """The verbs, and the events on the other side, must be the same in both eras."""
     pair = pair_of(client, server)
     call = pair.client.send_request("tools/call", {"name": "t"}, progress=True)
     request = pair.deliver_one(RequestReceived).request
@@ -157,7 +157,7 @@ def test_calls_progress_and_cancellation(client: str, server: str, revision: str
 
 @every_cell_that_works
 def test_listings_come_in_pages(client: str, server: str, revision: str) -> None:
-    """One page after the other, whatever is in `_meta`."""
+    """A listing must work page by page in both eras."""
     pair = pair_of(client, server)
     listing = pair.client.send_paginated("tools/list")
     tool = {"name": "t", "inputSchema": {"type": "object"}}
@@ -172,7 +172,7 @@ def test_listings_come_in_pages(client: str, server: str, revision: str) -> None
 
 @every_cell_that_works
 def test_questions_of_the_server(client: str, server: str, revision: str) -> None:
-    """One handler of the server serves both eras, and so does one of the client."""
+    """One handler of the server, and one of the client, must serve both eras."""
     pair = pair_of(client, server)
     call = pair.client.send_request("tools/call", {"name": "t"})
     request = pair.deliver_one(RequestReceived).request
@@ -196,7 +196,7 @@ def test_questions_of_the_server(client: str, server: str, revision: str) -> Non
 
 @every_cell_that_works
 def test_changes_are_told(client: str, server: str, revision: str) -> None:
-    """The server publishes once; the newer era has to have asked for it."""
+    """One `publish` must serve both eras; a modern client has to subscribe first."""
     pair = pair_of(client, server)
     subscription = None
     if revision == MODERN:
@@ -211,7 +211,7 @@ def test_changes_are_told(client: str, server: str, revision: str) -> None:
 
 @every_cell_that_works
 def test_both_come_to_an_end(client: str, server: str, revision: str) -> None:
-    """The end of the stream is the end, in either era."""
+    """The end of the stream must end the connection in either era."""
     pair = pair_of(client, server)
     pair.client.send_request("tools/call", {"name": "t"})
     request = pair.deliver_one(RequestReceived).request

@@ -33,7 +33,7 @@ REVISION = "2025-11-25"
 
 
 def failure(answer: JSONObject, client: ClientConnection | None = None) -> ConnectionFailed:
-    """How a start that gets this answer fails; the connection is over then."""
+    """The failure of a start that gets this response; asserts that the connection has ended."""
     client = client or new_client()
     start = client.start(data="mine")
     sent(client)
@@ -51,7 +51,7 @@ def failure(answer: JSONObject, client: ClientConnection | None = None) -> Conne
 
 @pytest.mark.parametrize("revision", ["2023-01-01", "2026-07-28", ""])
 def test_a_revision_that_the_client_does_not_speak_ends_it(revision: str) -> None:
-    """Both are named, so that the user knows whom to update."""
+    """The text must have both revisions, so that the user knows which side to update."""
     failed = failure(result(1, initialized_by(revision)))
 
     assert failed.cause is FailureCause.UNSUPPORTED_REVISION
@@ -61,7 +61,7 @@ def test_a_revision_that_the_client_does_not_speak_ends_it(revision: str) -> Non
 
 @pytest.mark.parametrize("data", [{"supported": ["2030-01-01"]}, {"other": 1}, None, "text"])
 def test_an_error_is_shown_with_what_the_server_supports(data: object) -> None:
-    """The cause is in the text for people, and the error's members are there for programs."""
+    """The text is for users, and the members of the error are for programs."""
     failed = failure(error(1, -32602, "no such version", data))
 
     assert failed.cause is FailureCause.REFUSED
@@ -73,7 +73,7 @@ def test_an_error_is_shown_with_what_the_server_supports(data: object) -> None:
 @pytest.mark.parametrize("missing", ["protocolVersion", "capabilities", "serverInfo"])
 @pytest.mark.parametrize("check", ["shape", "none"])
 def test_an_answer_that_lacks_a_member_ends_it(missing: str, check: str) -> None:
-    """Without the check of shapes, too: nothing could be built on such an answer."""
+    """An incomplete response must end the start also without the check of shapes."""
     answer = initialized_by(REVISION)
     del answer[missing]
     client = new_client(config=Config(check="none" if check == "none" else "shape"))
@@ -86,7 +86,7 @@ def test_an_answer_that_lacks_a_member_ends_it(missing: str, check: str) -> None
 
 
 def test_a_required_capability_that_is_missing_ends_it() -> None:
-    """At the start, not at the first call."""
+    """The failure must come at the start, and not with the first call."""
     client = new_client(requires=("tools", "resources.subscribe", "completions"))
     answer = initialized_by(REVISION, {"tools": {}, "resources": {"subscribe": False}})
     failed = failure(result(1, answer), client)
@@ -104,7 +104,7 @@ def test_required_capabilities_that_are_there_are_no_obstacle() -> None:
 
 
 def test_a_start_ends_with_its_time() -> None:
-    """`initialize` cannot be cancelled: the connection ends without a word more."""
+    """`initialize` cannot be cancelled, so the connection must end without a further message."""
     client = new_client()
     client.start(timeout=5, now=10)
     sent(client)
@@ -119,7 +119,7 @@ def test_a_start_ends_with_its_time() -> None:
 
 @pytest.mark.parametrize("ending", ["close", "eof", "failed and eof"])
 def test_a_start_ends_with_its_connection(ending: str) -> None:
-    """A caller that waits for `Ready` must not wait for ever; the cause is the connection's."""
+    """A caller that waits for `Ready` must get the cause of the connection's end."""
     client = new_client()
     client.start()
     if ending == "close":
@@ -141,7 +141,7 @@ def test_a_start_ends_with_its_connection(ending: str) -> None:
 
 
 def test_an_initialize_that_never_left_ends_everything_once() -> None:
-    """The start was not handed over when sending failed; neither was the ping behind it."""
+    """Neither the start nor the ping behind it was written when sending failed."""
     client = new_client()
     client.start()
     ping = client.ping()
@@ -154,7 +154,7 @@ def test_an_initialize_that_never_left_ends_everything_once() -> None:
 
 
 def test_an_answer_after_sending_failed_is_too_late() -> None:
-    """`notifications/initialized` could not be sent any more."""
+    """`notifications/initialized` could no longer be sent."""
     client = new_client()
     client.start()
     sent(client)
@@ -167,7 +167,7 @@ def test_an_answer_after_sending_failed_is_too_late() -> None:
 
 
 def test_a_closed_client_does_not_start() -> None:
-    """Nothing would come of it."""
+    """A start after `close` must raise."""
     client = new_client()
     client.close()
 
@@ -186,7 +186,7 @@ def test_a_closed_client_does_not_start() -> None:
     ],
 )
 def test_settings_that_cannot_work_are_refused(arguments: dict[str, object], text: str) -> None:
-    """Where they are made, not when the peer stumbles over them."""
+    """Invalid settings must raise in the constructor, and not fail at the peer."""
     good: dict[str, object] = {"info": CLIENT_INFO}
 
     with pytest.raises(ValueError, match=text):
@@ -194,6 +194,6 @@ def test_settings_that_cannot_work_are_refused(arguments: dict[str, object], tex
 
 
 def test_info_without_a_json_form_is_refused() -> None:
-    """It would fail in the middle of the handshake."""
+    """Such info would fail in the middle of the handshake."""
     with pytest.raises(LocalProtocolError, match="no JSON form"):
         ServerConnection(info={"name": "s", "version": "1", "icon": b"png"})

@@ -1,4 +1,4 @@
-"""The handshake on either side, in every order that a peer could try."""
+"""The handshake on either side, in every order of messages that a peer could try."""
 
 from collections.abc import Callable
 
@@ -81,7 +81,7 @@ SERVER_STEPS = {
 def test_every_step_of_a_client_moves_a_server_or_leaves_it_alone(
     phase: Phase, trigger: str
 ) -> None:
-    """A step out of turn is reported, and a request for it refused."""
+    """A message out of order must be reported, and a request refused, without a change of phase."""
     server = server_in(phase)
     message = initialize("again", REVISION) if trigger == "initialize" else INITIALIZED
     broken = of(ProtocolViolation, receive(server, message))
@@ -96,7 +96,7 @@ def test_every_step_of_a_client_moves_a_server_or_leaves_it_alone(
 @pytest.mark.parametrize("phase", [Phase.NEW, Phase.NEGOTIATING, Phase.OPERATING])
 @pytest.mark.parametrize("trigger", ["initialize", "initialized"])
 def test_no_step_of_a_server_moves_a_client(phase: Phase, trigger: str) -> None:
-    """The handshake is the client's to open."""
+    """Only the client opens the handshake."""
     client = client_in(phase)
     message = initialize("x", REVISION) if trigger == "initialize" else INITIALIZED
     events = receive(client, message)
@@ -108,7 +108,7 @@ def test_no_step_of_a_server_moves_a_client(phase: Phase, trigger: str) -> None:
 
 @pytest.mark.parametrize("phase", [Phase.NEGOTIATING, Phase.OPERATING])
 def test_a_client_starts_once(phase: Phase) -> None:
-    """A second `initialize` in a session is an error of ours."""
+    """A second `initialize` in a session would break the protocol."""
     client = client_in(phase)
     before = canonical(client)
 
@@ -132,7 +132,7 @@ ALLOWED = {  # (side, phase) -> what may be sent there: ping always, the rest wh
 @pytest.mark.parametrize(("side", "phase"), ALLOWED)
 @pytest.mark.parametrize("what", ["ping", "request", "notification"])
 def test_what_may_be_sent_in_each_phase(side: str, phase: Phase, what: str) -> None:
-    """Before the agreement nothing but pings goes out."""
+    """Before the agreement only pings may be sent."""
     conn = client_in(phase) if side == "client" else server_in(phase)
     verbs: dict[str, Callable[[], object]] = {
         "ping": conn.ping,
@@ -155,7 +155,7 @@ def test_what_may_be_sent_in_each_phase(side: str, phase: Phase, what: str) -> N
 
 @pytest.mark.parametrize("wish", LEGACY_REVISIONS)
 def test_both_sides_agree_on_what_the_client_offers(wish: str) -> None:
-    """And say so: `Ready` on both, the peer's words on both."""
+    """Both sides must get `Ready` with the info of the peer."""
     pair = Pair(revision=wish, connected=False)
     start = pair.client.start(now=0)
     assert start.open
@@ -181,7 +181,7 @@ def test_both_sides_agree_on_what_the_client_offers(wish: str) -> None:
 def test_a_server_answers_an_unknown_wish_with_its_newest(
     revisions: tuple[str, ...], wish: str, answer: str
 ) -> None:
-    """Older servers refused and left the client with nothing."""
+    """A server that refuses an unknown revision leaves the client without a next step."""
     server = new_server(revisions=revisions)
     receive(server, initialize(1, wish))
 
@@ -190,7 +190,7 @@ def test_a_server_answers_an_unknown_wish_with_its_newest(
 
 
 def test_a_client_offers_its_newest() -> None:
-    """Whatever the order in which its revisions were given."""
+    """The order of the `revisions` setting must not matter."""
     client = new_client(revisions=("2025-06-18", "2025-03-26"))
     client.start()
 
@@ -198,7 +198,7 @@ def test_a_client_offers_its_newest() -> None:
 
 
 def test_instructions_of_a_server_reach_the_client() -> None:
-    """They are for the model on the other side."""
+    """The instructions are for the model on the client's side."""
     server = ServerConnection(info=SERVER_INFO, instructions='Use "echo".')
     pair = Pair(server=server)
 
@@ -207,7 +207,7 @@ def test_instructions_of_a_server_reach_the_client() -> None:
 
 @pytest.mark.parametrize("odd", [None, 5, ["text"]])
 def test_instructions_of_the_wrong_type_are_none(odd: object) -> None:
-    """An optional member of the wrong type does not spoil a handshake."""
+    """An optional member of a wrong type must not end a handshake."""
     client = new_client()
     client.start()
     events = receive(client, result(1, {**initialized_by(REVISION), "instructions": odd}))

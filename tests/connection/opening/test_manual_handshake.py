@@ -1,4 +1,4 @@
-"""`Config.manual`: the application answers `initialize` by itself."""
+"""`Config.manual`: the application answers `initialize` itself."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def manual_server() -> tuple[ServerConnection, IncomingRequest]:
 
 
 def test_the_application_may_answer_initialize_itself() -> None:
-    """A gateway answers with what the server behind it can do."""
+    """A gateway must be able to answer with the capabilities of the server behind it."""
     server, request = manual_server()
     assert sent(server) == []
     assert server.send_result(request, initialized_by("2025-06-18", {"prompts": {}}))
@@ -56,7 +56,7 @@ def test_the_application_may_answer_initialize_itself() -> None:
 
 @pytest.mark.parametrize("revision", ["1999-01-01", "2026-07-28"])
 def test_a_revision_that_the_server_does_not_speak_is_no_answer(revision: str) -> None:
-    """It would end up in a conversation that it cannot follow."""
+    """The server could not continue a conversation at that revision."""
     server, request = manual_server()
     before = canonical(server)
 
@@ -78,7 +78,7 @@ def test_an_answer_without_its_members_is_no_answer() -> None:
 
 
 def test_after_an_error_the_client_may_try_again() -> None:
-    """The phase is what it was before."""
+    """An error must set the phase back."""
     server, request = manual_server()
     assert server.send_error(request, -32602, "not this version")
     assert server.phase is Phase.NEW
@@ -89,7 +89,7 @@ def test_after_an_error_the_client_may_try_again() -> None:
 
 
 def test_a_cancellation_of_initialize_is_ignored() -> None:
-    """The client must not send it, and a server that obeyed would leave nothing agreed."""
+    """A client must not send it, and a server that obeyed would have no agreement."""
     server, request = manual_server()
     ignored = only(
         MessageIgnored, receive(server, note("notifications/cancelled", {"requestId": "hello"}))
@@ -100,7 +100,7 @@ def test_a_cancellation_of_initialize_is_ignored() -> None:
 
 
 def test_initialize_ends_with_its_connection() -> None:
-    """Like any request that is being handled."""
+    """The handle of `initialize` must have its ending like that of any request."""
     server, request = manual_server()
     server.receive_eof()
     cancelled, _ = drain(server)
@@ -111,7 +111,7 @@ def test_initialize_ends_with_its_connection() -> None:
 
 @pytest.mark.parametrize("params", [{}, {"protocolVersion": 5, "capabilities": 1, "clientInfo": 2}])
 def test_without_the_check_of_shapes_an_odd_initialize_is_answered(params: JSONObject) -> None:
-    """What is not usable counts as not said."""
+    """Members that cannot be used must count as absent."""
     server = new_server(config=Config(check="none"))
     events = receive(server, call(1, "initialize", params))
 

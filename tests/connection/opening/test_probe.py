@@ -1,6 +1,6 @@
 """The probe of a client of both eras: which messages it sends, and in which order.
 
-What each answer to the probe means is in `test_eras_start`.
+The meaning of each response to the probe is in `test_probe_answers`.
 """
 
 from collections.abc import Callable, Iterable
@@ -60,7 +60,7 @@ EARLY: list[Callable[[ClientConnection], object]] = [
 def test_nothing_goes_out_before_the_probe(
     revisions: Iterable[str], verb: Callable[[ClientConnection], object]
 ) -> None:
-    """A server of unknown era might do something with it (COMPAT-001)."""
+    """A server of unknown era might react to another message (COMPAT-001)."""
     client = new_client(revisions=revisions)
     with pytest.raises(LocalProtocolError):
         verb(client)
@@ -74,7 +74,7 @@ def test_nothing_goes_out_before_the_probe(
 def test_nothing_goes_out_behind_the_probe(
     revisions: Iterable[str], verb: Callable[[ClientConnection], object]
 ) -> None:
-    """Until it is answered, nobody knows in which form to speak."""
+    """Until the probe is answered, the form of further messages is unknown."""
     client = probing(revisions)
     with pytest.raises(LocalProtocolError):
         verb(client)
@@ -86,7 +86,7 @@ def test_nothing_goes_out_behind_the_probe(
 def test_what_the_server_says_unasked_does_not_disturb_the_probe(
     revisions: Iterable[str],
 ) -> None:
-    """Some servers greet; nothing of it is an answer, and nothing of it is answered."""
+    """Some servers send messages first, which must be neither answered nor taken for a response."""
     client = probing(revisions)
     events = receive(
         client,
@@ -106,7 +106,7 @@ def test_what_the_server_says_unasked_does_not_disturb_the_probe(
 
 
 def test_start_is_made_once() -> None:
-    """Two probes, and nobody would know which answer counts."""
+    """With two probes it would be unclear which response counts."""
     client = probing()
     with pytest.raises(LocalProtocolError, match="LIFE-001"):
         client.start()
@@ -117,7 +117,7 @@ def test_start_is_made_once() -> None:
 
 
 def test_start_that_failed_is_over() -> None:
-    """A new try needs a new connection."""
+    """A further attempt needs a new connection."""
     client = probing(MODERN_REVISIONS)
     assert len(receive(client, error(1, -32601))) == 2
     with pytest.raises(LocalProtocolError, match="OWN-021"):
@@ -128,7 +128,7 @@ def test_start_that_failed_is_over() -> None:
 
 
 def test_handshake_says_what_a_handshake_says() -> None:
-    """No envelope; what the caller wanted to add is in both tries."""
+    """`initialize` must have no envelope, but the caller's `meta`."""
     client = new_client(revisions=BOTH)
     client.start(meta={"traceparent": "00-1-2-01"}, data="mine")
     (probe,) = sent(client)
@@ -145,7 +145,7 @@ def test_handshake_says_what_a_handshake_says() -> None:
 
 @pytest.mark.parametrize("newest", ["2025-03-26", "2025-11-25"])
 def test_newest_common_revision_is_offered(newest: str) -> None:
-    """The server has said which ones it knows."""
+    """The server's error names its revisions, of which the newest common one must be used."""
     supported = ["1999-01-01", "2024-11-05", newest]
     refused = error(1, -32022, data={"supported": supported, "requested": MODERN})
     for answer in (refused, result(1, discovered(versions=supported))):
@@ -156,7 +156,7 @@ def test_newest_common_revision_is_offered(newest: str) -> None:
 
 
 def test_refused_revision_is_not_tried_again() -> None:
-    """c228: the list may name it all the same; another common one may still do."""
+    """c228: a refused revision must not be repeated even if the list names it."""
     client = probing()
     supported = [MODERN, "2025-06-18"]
     receive(client, error(1, -32022, data={"supported": supported, "requested": MODERN}))
@@ -166,7 +166,7 @@ def test_refused_revision_is_not_tried_again() -> None:
 
 
 def test_revision_that_was_not_refused_is_tried_once() -> None:
-    """c227: the server has misread what was asked for, and may do so for ever."""
+    """c227: a server may misread the requested revision, each time."""
     client = probing()
     data = {"supported": ["2030-01-01", MODERN], "requested": "x"}
     assert receive(client, error(1, -32022, data=data)) == []
@@ -178,7 +178,7 @@ def test_revision_that_was_not_refused_is_tried_once() -> None:
 
 
 def test_no_common_revision_names_what_the_server_speaks() -> None:
-    """The user has to know which of the two is to be changed."""
+    """The user has to know which side to update."""
     client = probing((LEGACY, MODERN))
     data = {"supported": ["2024-11-05"], "requested": MODERN}
     failed, _ = receive(client, error(1, -32022, data=data))
@@ -189,7 +189,7 @@ def test_no_common_revision_names_what_the_server_speaks() -> None:
 
 
 def test_required_capabilities_hold_in_both_eras() -> None:
-    """A server that has them is taken."""
+    """A server with the required capabilities must be accepted in each era."""
     for answer in (result(1, discovered({"tools": {}})), error(1, -32601)):
         client = new_client(revisions=BOTH, requires=["tools"])
         client.start()
@@ -203,7 +203,7 @@ def test_required_capabilities_hold_in_both_eras() -> None:
 
 
 def test_ping_is_one_of_the_handshake() -> None:
-    """Once it is known that the server is of that era, both sides may ping."""
+    """Once the server is known to be legacy, both sides may ping."""
     client = fallen_back()
     client.ping()
     receive(client, call(1, "ping"))
@@ -211,7 +211,7 @@ def test_ping_is_one_of_the_handshake() -> None:
 
 
 def test_no_envelope_follows_a_handshake() -> None:
-    """The other side would find nothing but riddles in it; nor has a result a kind there."""
+    """A legacy server knows neither the envelope nor `resultType`."""
     client = fallen_back()
     receive(client, result(2, {**handshake(), "capabilities": {"tools": {}}}))
     sent(client)
@@ -228,7 +228,7 @@ def test_no_envelope_follows_a_handshake() -> None:
 
 @pytest.mark.parametrize("known", [MODERN, "2025-06-18"])
 def test_outcome_is_the_hint_for_the_next_time(known: str) -> None:
-    """A server process is started many times; its era has to be found out once (VER-015)."""
+    """A server process is started many times, but its era must be found out once only (VER-015)."""
     first = probing()
     if known == MODERN:
         (ready,) = receive(first, result(1, discovered()))
@@ -244,7 +244,7 @@ def test_outcome_is_the_hint_for_the_next_time(known: str) -> None:
 
 
 def test_wrong_hint_costs_no_connection_where_it_can_be_helped() -> None:
-    """The server was replaced by an older one."""
+    """A server that was replaced by an older one must still be opened."""
     client = probing(hint=MODERN)
     receive(client, error(1, -32601))
     (message,) = sent(client)
@@ -252,7 +252,8 @@ def test_wrong_hint_costs_no_connection_where_it_can_be_helped() -> None:
 
 
 def test_wrong_hint_fails_where_it_cannot_be_helped() -> None:
-    """The server was replaced by a newer one: the caller starts again without the hint."""
+    """A server that was replaced by a newer one fails the start, which the caller repeats
+    without the hint."""
     client = new_client(revisions=BOTH)
     client.start(hint=LEGACY)
     sent(client)
@@ -264,7 +265,7 @@ def test_wrong_hint_fails_where_it_cannot_be_helped() -> None:
 
 @pytest.mark.parametrize("known", ["2024-11-05", "2025-06-18"])
 def test_hint_of_a_revision_that_is_not_spoken_keeps_the_way_back(known: str) -> None:
-    """A server of that era may leave the probe unanswered; another common revision may do."""
+    """With such a hint the probe may get no response, and the handshake must follow."""
     client = probing((LEGACY, MODERN), hint=known, timeout=30, probe_timeout=3, now=0)
     assert client.next_timeout() == 3
     client.handle_timeout(3)

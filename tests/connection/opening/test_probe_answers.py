@@ -1,4 +1,4 @@
-"""How a client learns from each kind of answer to its probe which era a server speaks.
+"""The era of a server, as each kind of response to the probe tells it.
 
 Rules: VER-008 to VER-016, COMPAT-001 to COMPAT-003, DISC-006.
 """
@@ -67,7 +67,7 @@ def refused(code: int, **data: object) -> JSONObject:
     ],
 )
 def test_first_message(revisions: Iterable[str], hint: str | None, method: str) -> None:
-    """A modern method may do harm in a server that does not know it, but for this one."""
+    """No modern method except the probe may be sent to a server of unknown era."""
     _, message = starting(revisions, hint=hint)
     assert message["method"] == method
     if method == "initialize":
@@ -75,7 +75,7 @@ def test_first_message(revisions: Iterable[str], hint: str | None, method: str) 
 
 
 def test_answer_to_the_probe_opens_the_conversation() -> None:
-    """From here on both sides know what may be asked."""
+    """After the response both sides know the capabilities of the other."""
     client, probe = starting(meta={"traceparent": "00-1-2-01"})
     assert probe["params"]["_meta"]["traceparent"] == "00-1-2-01"
     assert client.phase is Phase.PROBING
@@ -95,7 +95,7 @@ def test_answer_to_the_probe_opens_the_conversation() -> None:
 @pytest.mark.parametrize("member", ["supportedVersions", "capabilities"])
 @pytest.mark.parametrize("check", ["shape", "none"])
 def test_answer_without_a_required_member_is_none(member: str, check: Any) -> None:
-    """Whether shapes are checked or not: without one of them nothing can be agreed on."""
+    """An incomplete response must be refused also without the check of shapes."""
     client = new_client(revisions=MODERN_REVISIONS, config=Config(check=check))
     client.start()
     answer = discovered()
@@ -105,7 +105,7 @@ def test_answer_without_a_required_member_is_none(member: str, check: Any) -> No
 
 
 def test_answer_without_the_optional_members_is_enough() -> None:
-    """Who the server is, and how to use it, it need not say."""
+    """Server info and instructions are optional."""
     client, _ = starting()
     bare: JSONObject = {
         "supportedVersions": [5, MODERN],
@@ -137,7 +137,7 @@ def test_answer_without_the_optional_members_is_enough() -> None:
     ],
 )
 def test_anything_but_a_modern_answer_leads_to_the_handshake(answer: JSONObject) -> None:
-    """No single code says that a server is an older one."""
+    """No single error code tells that a server is legacy."""
     client, _ = starting()
     receive(client, answer)
     (message,) = sent(client)
@@ -166,7 +166,7 @@ def test_anything_but_a_modern_answer_leads_to_the_handshake(answer: JSONObject)
 def test_modern_server_is_never_asked_for_a_handshake(
     answer: JSONObject, cause: FailureCause
 ) -> None:
-    """Its error says what is wrong, and a second try in the other era could not help."""
+    """The error of a modern server names the fault, which a handshake could not cure."""
     client, _ = starting()
     failed = failure(client, answer)
     assert failed.cause is cause
@@ -185,7 +185,7 @@ def test_modern_server_is_never_asked_for_a_handshake(
     ],
 )
 def test_client_of_one_era_fails_with_the_reason(answer: JSONObject, cause: FailureCause) -> None:
-    """The user has to learn that it is the revision."""
+    """The user has to learn that the revision is the cause."""
     client, _ = starting(MODERN_REVISIONS)
     failed = failure(client, answer)
     assert failed.cause is cause
@@ -193,14 +193,14 @@ def test_client_of_one_era_fails_with_the_reason(answer: JSONObject, cause: Fail
 
 
 def test_unchecked_answers_are_looked_at_all_the_same() -> None:
-    """Without a check of shapes the conversation must not begin with half of what it needs."""
+    """Without a check of shapes, the required members of the response must still be checked."""
     client, _ = starting(MODERN_REVISIONS, config=Config(check="none"))
     failed = failure(client, result(1, {"supportedVersions": 5}))
     assert failed.cause is FailureCause.INVALID_ANSWER
 
 
 def test_missing_capability_ends_the_start() -> None:
-    """It is known before the first request fails."""
+    """The start must fail before the first request does."""
     client = new_client(revisions=BOTH, requires=["prompts"])
     client.start()
     sent(client)
@@ -209,7 +209,7 @@ def test_missing_capability_ends_the_start() -> None:
 
 
 def test_silent_server_gets_a_handshake_after_the_time_of_the_probe() -> None:
-    """Some servers do not answer what they do not know; the whole start has its own limit."""
+    """Some servers do not answer unknown requests; the whole start has its own limit."""
     client, _ = starting(timeout=10, probe_timeout=3, now=0)
     assert client.next_timeout() == 3
     client.handle_timeout(3)
@@ -225,7 +225,7 @@ def test_silent_server_gets_a_handshake_after_the_time_of_the_probe() -> None:
 
 
 def test_time_of_the_whole_start_ends_the_probe_too() -> None:
-    """No time is left for a handshake then."""
+    """After the limit of the start no handshake may follow."""
     client, _ = starting(timeout=3, probe_timeout=5, now=0)
     client.handle_timeout(3)
     (failed,) = of(ConnectionFailed, drain(client))
@@ -234,20 +234,20 @@ def test_time_of_the_whole_start_ends_the_probe_too() -> None:
 
 
 def test_hint_gives_the_probe_all_the_time() -> None:
-    """A server that is known to be of this era is only slow."""
+    """A server that is known to be modern may only be slow."""
     client, _ = starting(timeout=30, probe_timeout=3, hint=MODERN, now=0)
     assert client.next_timeout() == 30
 
 
 def test_hint_is_a_revision() -> None:
-    """A word that is none was meant otherwise."""
+    """A word that is no revision must raise."""
     client = new_client(revisions=BOTH)
     with pytest.raises(LocalProtocolError, match="hint"):
         client.start(hint="modern")
 
 
 def test_lost_connection_ends_the_start() -> None:
-    """Whatever it was waiting for."""
+    """The start must have its ending, whichever response it waits for."""
     client, _ = starting()
     client.receive_eof()
     (failed,) = of(ConnectionFailed, drain(client))
@@ -255,7 +255,7 @@ def test_lost_connection_ends_the_start() -> None:
 
 
 def test_no_handshake_follows_once_sending_has_failed() -> None:
-    """The answer may still come, and nothing can be said to it."""
+    """A response may still come, but the handshake could not be sent."""
     client, _ = starting()
     client.send_failed()
     failed = failure(client, refused(-32601))
@@ -263,7 +263,7 @@ def test_no_handshake_follows_once_sending_has_failed() -> None:
 
 
 def test_probe_cannot_be_cancelled() -> None:
-    """A server that does not know it may not bear a cancellation either."""
+    """A legacy server may not accept a cancellation of an unknown request."""
     client = new_client(revisions=BOTH)
     start = client.start()
     with pytest.raises(LocalProtocolError, match="CANC-004"):
@@ -271,7 +271,7 @@ def test_probe_cannot_be_cancelled() -> None:
 
 
 def test_there_is_no_ping() -> None:
-    """Neither the application nor the library pings in this revision."""
+    """This revision has no ping, for the application or the library."""
     client, _ = starting(MODERN_REVISIONS, config=Config(ping_interval=1), now=0)
     receive(client, result(1, discovered()))
     with pytest.raises(LocalProtocolError, match="has no ping"):
@@ -282,7 +282,8 @@ def test_there_is_no_ping() -> None:
 
 
 def test_request_of_a_server_is_dropped() -> None:
-    """It may not ask, and a client never answers (STATE-006, STATE-007)."""
+    """A modern server sends no requests, and a modern client no responses (STATE-006,
+    STATE-007)."""
     client = modern_client()
     client.receive_data(wire({"jsonrpc": "2.0", "id": 1, "method": "ping"}))
     (violation,) = drain(client)

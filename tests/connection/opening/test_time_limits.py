@@ -35,7 +35,7 @@ from tests.support.wire import (
 
 
 def failure(client: ClientConnection) -> ConnectionFailed:
-    """How the start failed; the connection is over with it."""
+    """The failure of the start; asserts that the connection has ended."""
     failed, closed = drain(client)
     assert isinstance(failed, ConnectionFailed)
     assert isinstance(closed, ConnectionClosed)
@@ -46,7 +46,8 @@ def failure(client: ClientConnection) -> ConnectionFailed:
 
 
 def test_time_of_the_start_is_for_both_tries_together() -> None:
-    """A caller that allows ten seconds must not wait for eighteen."""
+    """A caller that allows ten seconds must not wait for the probe and the handshake in
+    addition."""
     client = probing(timeout=10, probe_timeout=9, now=100)
     assert client.next_timeout() == 109
     receive(client, error(1, -32601), now=108)
@@ -57,7 +58,7 @@ def test_time_of_the_start_is_for_both_tries_together() -> None:
 
 @pytest.mark.parametrize("probe_timeout", [None, 10, 20])
 def test_no_second_try_without_time_for_it(probe_timeout: float | None) -> None:
-    """A second attempt has no time left for its response."""
+    """The response to a handshake could not come before the limit."""
     client = probing(timeout=10, probe_timeout=probe_timeout, now=100)
     client.handle_timeout(110)
     assert sent(client) == []
@@ -65,7 +66,7 @@ def test_no_second_try_without_time_for_it(probe_timeout: float | None) -> None:
 
 
 def test_refusal_that_comes_too_late_leads_to_no_second_try() -> None:
-    """The time is over, though no timer has fired yet."""
+    """The limit has passed, though no timer has fired yet."""
     client = probing(timeout=10, now=100)
     failed, _ = receive(client, error(1, -32601), now=111)
     assert isinstance(failed, ConnectionFailed)
@@ -74,7 +75,7 @@ def test_refusal_that_comes_too_late_leads_to_no_second_try() -> None:
 
 
 def test_answer_before_the_timer_fires_wins() -> None:
-    """Timers fire only when they are asked to."""
+    """Timers must fire in `handle_timeout` only."""
     client = probing(timeout=10, probe_timeout=3, now=100)
     only(Ready, receive(client, result(1, discovered()), now=200))
     client.handle_timeout(200)
@@ -83,7 +84,7 @@ def test_answer_before_the_timer_fires_wins() -> None:
 
 
 def test_probe_has_a_time_of_its_own() -> None:
-    """c225: the second try begins at leisure where the whole has no limit."""
+    """c225: a start without a limit must still leave the probe after its own."""
     client = probing(probe_timeout=3, now=0)
     client.handle_timeout(2.9)
     assert sent(client) == []
@@ -97,7 +98,7 @@ def test_probe_has_a_time_of_its_own() -> None:
 
 
 def test_probe_of_a_client_of_one_era_has_all_the_time() -> None:
-    """Silence leads nowhere else."""
+    """Such a client has no handshake to try after a silence."""
     client = probing(MODERN_REVISIONS, probe_timeout=3, now=0)
     assert client.next_timeout() is None
     client = probing(MODERN_REVISIONS, probe_timeout=3, timeout=5, now=0)
@@ -110,7 +111,7 @@ def test_probe_of_a_client_of_one_era_has_all_the_time() -> None:
     "options", [{"timeout": 5}, {"probe_timeout": 5}, {"probe_timeout": 0, "now": 1}]
 )
 def test_times_need_a_clock_and_a_length(options: Any) -> None:
-    """Nothing has been sent, and another call may do better."""
+    """The call must raise without sending, so that it can be repeated."""
     client = new_client(revisions=BOTH)
     with pytest.raises(LocalProtocolError, match="OWN-023"):
         client.start(**options)
@@ -133,7 +134,7 @@ def test_times_need_a_clock_and_a_length(options: Any) -> None:
 )
 @pytest.mark.parametrize("is_open", [False, True])
 def test_late_answer_to_the_probe_changes_nothing(late: JSONObject, is_open: bool) -> None:
-    """The handshake has begun, or is done: there is no way back."""
+    """The handshake has begun or is done, so the era is fixed."""
     client = probing(probe_timeout=3, now=0)
     client.handle_timeout(3)
     sent(client)
@@ -149,7 +150,7 @@ def test_late_answer_to_the_probe_changes_nothing(late: JSONObject, is_open: boo
 
 
 def test_nameless_error_counts_while_the_probe_is_alone() -> None:
-    """Later it may be about anything."""
+    """Later, an error without an id may be about another message."""
     nameless = {"jsonrpc": "2.0", "error": {"code": -32600, "message": "what?"}}
     client = fallen_back()
     only(ErrorWithoutIdReceived, receive(client, nameless))
@@ -165,7 +166,7 @@ def test_nameless_error_counts_while_the_probe_is_alone() -> None:
 
 
 def test_server_that_dies_of_the_probe() -> None:
-    """c226: a silent end gives no era, and the text has to say what can be done."""
+    """c226: the end of the stream does not tell the era, so the text has to name a remedy."""
     client = probing()
     client.receive_eof()
     failed = failure(client)
@@ -178,7 +179,7 @@ def test_server_that_dies_of_the_probe() -> None:
 def test_end_of_the_connection_is_the_end_of_the_start(
     begun: Callable[[], ClientConnection], how: str
 ) -> None:
-    """Whichever of the two tries was under way, there is one ending."""
+    """There must be one ending, whether the probe or the handshake was open."""
     client = begun()
     getattr(client, how)()
     failed, closed = drain(client)
@@ -189,7 +190,7 @@ def test_end_of_the_connection_is_the_end_of_the_start(
 
 
 def test_probe_that_was_never_written_is_lost() -> None:
-    """The server has never seen the probe, so no response will come."""
+    """The server never got the probe, so no response will come."""
     client = new_client(revisions=BOTH)
     client.start()
     client.send_failed()
@@ -197,7 +198,7 @@ def test_probe_that_was_never_written_is_lost() -> None:
 
 
 def test_good_answer_is_of_no_use_once_sending_has_failed() -> None:
-    """A client that is told `Ready` would go on to ask."""
+    """After `Ready` a client would go on to send requests."""
     client = probing()
     client.send_failed()
     failed, _ = receive(client, result(1, discovered()))
@@ -206,7 +207,7 @@ def test_good_answer_is_of_no_use_once_sending_has_failed() -> None:
 
 
 def test_wake_tells_of_each_step() -> None:
-    """A driver that sleeps would never write the second try."""
+    """A driver that sleeps would never write the handshake."""
     woken: list[int] = []
     client = ClientConnection(
         info=SERVER_INFO, revisions=BOTH, wake=lambda: woken.append(client.unsent_bytes)
@@ -224,7 +225,7 @@ NO_HANDSHAKE = error(2, -32022, data={"supported": ["2030-01-01", MODERN], "requ
 
 
 def late() -> ClientConnection:
-    """The probe was given up, and `initialize`, of id 2, is with the server; it is 1 s later."""
+    """A client whose probe has timed out and whose `initialize` (id 2) is open; 1 s has passed."""
     client = probing(probe_timeout=1, timeout=20, now=0)
     client.handle_timeout(1)
     (message,) = sent(client)
@@ -234,7 +235,7 @@ def late() -> ClientConnection:
 
 @pytest.mark.parametrize("code", [-32022, -32601, -32602])
 def test_slow_server_that_has_no_handshake_is_probed_again(code: int) -> None:
-    """It took longer to start than the probe was given, and has read that first (COMPAT-003)."""
+    """A slow modern server reads the probe late, and refuses the handshake (COMPAT-003)."""
     client = late()
     data = {"supported": [MODERN], "requested": LEGACY}
     assert receive(client, error(2, code, data=data), now=2) == []
@@ -246,7 +247,7 @@ def test_slow_server_that_has_no_handshake_is_probed_again(code: int) -> None:
 
 
 def test_hint_that_has_become_wrong_leads_to_the_probe() -> None:
-    """The server was upgraded (VER-015)."""
+    """The server was upgraded since (VER-015)."""
     client = new_client(revisions=BOTH)
     client.start(hint=LEGACY)
     (first,) = sent(client)
@@ -258,7 +259,7 @@ def test_hint_that_has_become_wrong_leads_to_the_probe() -> None:
 
 
 def test_server_that_cannot_decide_is_asked_three_times() -> None:
-    """Probe, handshake and probe: there is an end to it."""
+    """After probe, handshake and probe the start must end."""
     client = late()
     assert receive(client, NO_HANDSHAKE, now=2) == []
     sent(client)
@@ -273,7 +274,7 @@ def test_server_that_cannot_decide_is_asked_three_times() -> None:
 
 @pytest.mark.parametrize("supported", [[LEGACY], [], "2026-07-28", None])
 def test_server_that_supports_nothing_newer_has_refused(supported: object) -> None:
-    """A client of one era has nothing else to try."""
+    """A client of one era has no other attempt."""
     client = late()
     receive(client, error(2, -32022, data={"supported": supported}), now=2)
     assert sent(client) == []
@@ -281,7 +282,7 @@ def test_server_that_supports_nothing_newer_has_refused(supported: object) -> No
 
 
 def test_there_is_no_third_try_without_time_for_it() -> None:
-    """Nor where nothing can be sent any more."""
+    """A third attempt needs time left, and a stream that can be written."""
     client = late()
     receive(client, NO_HANDSHAKE, now=20)
     assert client.state is State.CLOSED
@@ -292,7 +293,7 @@ def test_there_is_no_third_try_without_time_for_it() -> None:
 
 
 def test_client_of_the_older_era_does_not_probe() -> None:
-    """It would not know what to do with the answer."""
+    """A legacy client could not use a modern response."""
     client = new_client()
     client.start()
     sent(client)
@@ -302,7 +303,7 @@ def test_client_of_the_older_era_does_not_probe() -> None:
 
 
 def test_server_that_dies_of_a_client_of_the_newer_era() -> None:
-    """There is no hint that could help; that it is of the other era could be the reason."""
+    """No setting helps, but the era may be the cause, and the text must say so."""
     client = probing(MODERN_REVISIONS)
     client.receive_eof()
     failed = failure(client)
@@ -312,7 +313,7 @@ def test_server_that_dies_of_a_client_of_the_newer_era() -> None:
 
 
 def test_misread_probe_is_not_repeated_without_time_for_it() -> None:
-    """The server has refused a revision that nobody asked for, and too late."""
+    """The server has refused a revision that was not requested, and too late."""
     client = probing(timeout=5, now=0)
     data = {"supported": [MODERN], "requested": "x"}
     (failed,) = of(ConnectionFailed, receive(client, error(1, -32022, data=data), now=5))

@@ -1,1 +1,1 @@
-"""Tests of requests: sent, answered, cancelled, with progress, ids and batches."""
+"""Tests of requests: sending, responses, cancellation, progress, ids and batches."""

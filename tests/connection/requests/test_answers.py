@@ -1,4 +1,4 @@
-"""Requests of the peer are answered once, with a result or an error of the right shape."""
+"""Each request of the peer gets one response: a result or an error of the right form."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ ECHO: dict[str, Any] = {"name": "echo"}
 
 
 def test_an_error_answers_a_request() -> None:
-    """With data and without."""
+    """An error must be sent with or without data."""
     pair = Pair()
     for data in ({}, {"data": None}, {"data": [1]}):
         ours = pair.client.send_request("tools/call", ECHO)
@@ -40,7 +40,7 @@ BAD_ANSWERS: list[tuple[str, tuple[Any, ...], str]] = [
 def test_a_bad_answer_raises_and_the_request_stays_open(
     verb: str, arguments: tuple[Any, ...], rule: str
 ) -> None:
-    """A handler that fails this way can still send an error."""
+    """A handler whose result was refused must still be able to send an error."""
     server = ready_server(REVISION)
     request = asked(server, call(1, "tools/call", ECHO))
     before = canonical(server)
@@ -53,7 +53,7 @@ def test_a_bad_answer_raises_and_the_request_stays_open(
 
 
 def test_answering_twice_raises() -> None:
-    """The peer would take the second answer for one to another request."""
+    """The peer would take the second response for one to another request."""
     server = ready_server(REVISION)
     request = asked(server, call(1, "tools/call", ECHO))
     server.send_result(request, {"content": []})
@@ -68,7 +68,7 @@ def test_answering_twice_raises() -> None:
 
 
 def test_a_second_request_with_an_id_in_flight_is_dropped() -> None:
-    """An error would answer the first."""
+    """An error would answer the first request."""
     server = ready_server(REVISION)
     request = asked(server, call(1, "tools/call", ECHO))
 

@@ -1,4 +1,4 @@
-"""Batches of 2025-03-26: their messages are handled one by one, and answered together."""
+"""Batches of 2025-03-26: messages are handled one by one, and their responses sent together."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def rules(events: Any) -> list[str]:
 
 
 def test_answers_go_out_together_when_the_last_request_has_ended() -> None:
-    """In the order in which they came about, automatic ones among them; other output overtakes."""
+    """The responses must be in the order in which they were made; other output need not wait."""
     server = server_with()
     batch = [call(1, "tools/list"), call(2, "ping"), note("notifications/x"), call(3, "tools/list")]
     events = receive(server, batch)
@@ -62,7 +62,7 @@ def test_answers_go_out_together_when_the_last_request_has_ended() -> None:
 
 
 def test_a_batch_of_one_is_answered_by_a_batch() -> None:
-    """The form of the question is the form of the answer."""
+    """A batch must be answered with a batch."""
     server = server_with()
     receive(server, [call(1, "ping")])
 
@@ -70,7 +70,7 @@ def test_a_batch_of_one_is_answered_by_a_batch() -> None:
 
 
 def test_a_batch_without_requests_gets_no_answer() -> None:
-    """Not even an empty one."""
+    """Not even an empty array may be sent."""
     server = server_with()
     events = receive(server, [note("notifications/x"), result(99, {})])
 
@@ -79,7 +79,7 @@ def test_a_batch_without_requests_gets_no_answer() -> None:
 
 
 def test_a_cancelled_request_is_left_out() -> None:
-    """And if nothing remains, nothing is sent."""
+    """If no response remains, none may be sent."""
     server = server_with()
     cancel = {"requestId": 1}
     receive(server, [call(1, "tools/list"), call(2, "ping")])
@@ -93,7 +93,7 @@ def test_a_cancelled_request_is_left_out() -> None:
 
 
 def test_answers_of_the_peer_may_come_in_a_batch() -> None:
-    """Each ends its own request."""
+    """Each response must end its own request."""
     client = ready_client(REVISION)
     calls = [client.send_request("tools/list") for _ in range(3)]
     sent(client)
@@ -103,7 +103,7 @@ def test_answers_of_the_peer_may_come_in_a_batch() -> None:
 
 
 def test_errors_with_an_id_join_the_answers() -> None:
-    """One without has no form in this revision."""
+    """An error without an id has no form in this revision."""
     server = server_with()
     events = receive(
         server,
@@ -125,7 +125,7 @@ def test_errors_with_an_id_join_the_answers() -> None:
 
 
 def test_an_empty_batch_and_one_too_long_are_refused_as_a_whole() -> None:
-    """None of its messages is served; there is no form for an answer."""
+    """None of the messages may be served, and no form of error exists."""
     server = server_with(Config(max_batch=2))
     assert rules(receive(server, [])) == ["BATCH-005"]
     assert rules(receive(server, [call(1, "ping")] * 3)) == ["OWN-006"]
@@ -137,7 +137,7 @@ def test_an_empty_batch_and_one_too_long_are_refused_as_a_whole() -> None:
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18", "2025-11-25"])
 def test_other_revisions_have_none(revision: str) -> None:
-    """The newest has a form to say so."""
+    """The newest revisions have a form of error for a batch."""
     server = ready_server(revision)
 
     assert rules(receive(server, [call(1, "ping")])) == ["BATCH-008"]
@@ -147,7 +147,7 @@ def test_other_revisions_have_none(revision: str) -> None:
 
 
 def test_before_an_agreement_the_newest_revision_decides() -> None:
-    """A server of 2025-03-26 alone takes a batch of pings."""
+    """A server of 2025-03-26 alone must accept a batch of pings."""
     server = new_server(revisions=[REVISION])
     receive(server, [call(1, "ping")])
 
@@ -155,7 +155,7 @@ def test_before_an_agreement_the_newest_revision_decides() -> None:
 
 
 def test_requests_of_a_batch_end_with_their_connection() -> None:
-    """What was answered before still goes out, as any output that was queued."""
+    """Responses that were given before must still be sent."""
     server = server_with()
     receive(server, [call(1, "tools/list"), call(2, "ping"), call(3, "tools/list")])
     server.receive_eof()
@@ -165,7 +165,7 @@ def test_requests_of_a_batch_end_with_their_connection() -> None:
 
 
 def test_a_batch_is_finished_while_draining() -> None:
-    """Requests already read are answered after the end of the stream, if there is time."""
+    """Requests that were read must be answered after the end of the stream, if there is time."""
     server = server_with()
     receive(server, [call(1, "tools/list"), call(2, "tools/list")], now=0)
     requests = server.open_requests
@@ -177,7 +177,7 @@ def test_a_batch_is_finished_while_draining() -> None:
 
 
 def test_what_follows_the_end_of_the_connection_in_a_batch_is_nobodys() -> None:
-    """`ConnectionClosed` is the last event, whatever stands behind the message that led to it."""
+    """`ConnectionClosed` must be the last event, whatever follows in the batch."""
     client = new_client(revisions=[REVISION])
     client.start()
     sent(client)
@@ -188,7 +188,7 @@ def test_what_follows_the_end_of_the_connection_in_a_batch_is_nobodys() -> None:
 
 
 def test_an_id_in_flight_is_not_refused_in_a_batch_either() -> None:
-    """The error would answer the first."""
+    """The error would answer the first request."""
     server = server_with()
     receive(server, call(1, "tools/list"))
 

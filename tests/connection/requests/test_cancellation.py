@@ -41,7 +41,7 @@ ECHO: dict[str, Any] = {"name": "echo"}
 
 @pytest.mark.parametrize("reason", [None, "", "user changed their mind"])
 def test_a_cancellation_ends_the_request_on_both_sides(reason: str | None) -> None:
-    """At once on ours, with the reason on theirs; a late answer of theirs is not sent."""
+    """Each side must see the end at once, and a late result must not be sent."""
     pair = Pair()
     ours = pair.client.send_request("tools/call", ECHO)
     theirs = pair.deliver_one(RequestReceived).request
@@ -65,7 +65,7 @@ def test_a_cancellation_ends_the_request_on_both_sides(reason: str | None) -> No
 
 
 def test_cancelling_what_is_over_changes_nothing() -> None:
-    """The race was lost; that is no mistake."""
+    """A lost race is no mistake of the caller."""
     pair = Pair()
     answered = pair.client.send_request("ping")
     pair.deliver_one(ResponseReceived)
@@ -80,7 +80,7 @@ def test_cancelling_what_is_over_changes_nothing() -> None:
 
 
 def test_an_answer_that_crosses_the_cancellation_is_ignored() -> None:
-    """Each side has done nothing wrong, and neither hears of a fault."""
+    """Neither side has made a mistake, so no breach may be reported."""
     pair = Pair()
     ours = pair.client.send_request("tools/call", ECHO)
     theirs = pair.deliver_one(RequestReceived).request
@@ -102,7 +102,7 @@ def test_an_answer_that_crosses_the_cancellation_is_ignored() -> None:
 
 
 def test_progress_that_crosses_the_cancellation_is_ignored() -> None:
-    """The token is nobody's any more."""
+    """The token no longer belongs to a request."""
     pair = Pair()
     ours = pair.client.send_request("tools/call", ECHO, progress=True)
     theirs = pair.deliver_one(RequestReceived).request
@@ -114,7 +114,7 @@ def test_progress_that_crosses_the_cancellation_is_ignored() -> None:
 
 
 def test_an_id_whose_late_answer_came_is_not_remembered_for_ever() -> None:
-    """A second answer to it names nothing."""
+    """After the late response, a second one matches no request."""
     client = ready_client(REVISION)
     ours = client.send_request("tools/list")
     client.cancel(ours)
@@ -148,7 +148,7 @@ def test_a_cancellation_of_nothing_nameable_is_reported(params: dict[str, Any], 
 
 
 def test_a_reason_that_is_no_string_is_left_out() -> None:
-    """The cancellation itself is clear enough."""
+    """The cancellation itself is valid, so it must take effect."""
     server = ready_server(REVISION)
     asked(server, call("a", "tools/call", ECHO))
     events = receive(server, note("notifications/cancelled", {"requestId": "a", "reason": 5}))
@@ -158,7 +158,7 @@ def test_a_reason_that_is_no_string_is_left_out() -> None:
 
 
 def test_initialize_is_not_cancelled() -> None:
-    """Not by the client, and not on a server that is asked to."""
+    """A client must not send such a cancellation, and a server ignore it."""
     pair = Pair(connected=False)
     start = pair.client.start()
     with pytest.raises(LocalProtocolError) as caught:
@@ -168,7 +168,7 @@ def test_initialize_is_not_cancelled() -> None:
 
 
 def test_a_listing_and_a_ping_are_cancelled_like_a_request() -> None:
-    """Each ends in its own event; the request inside is not the application's."""
+    """Each must end in its own event, without an event of its inner request."""
     pair = Pair()
     listing = pair.client.send_paginated("tools/list")
     ping = pair.client.ping()
@@ -184,7 +184,7 @@ def test_a_listing_and_a_ping_are_cancelled_like_a_request() -> None:
 
 
 def test_a_handle_of_another_connection_is_not_cancelled() -> None:
-    """Its id names another request here."""
+    """Its id names another request on this connection."""
     mine, other = ready_client(REVISION), ready_client(REVISION)
     mine.send_request("tools/list")
     call_ = other.send_request("tools/list")
@@ -196,7 +196,7 @@ def test_a_handle_of_another_connection_is_not_cancelled() -> None:
 
 @pytest.mark.parametrize("reason", [5, b"x", ["x"], "\ud800"])
 def test_a_reason_without_a_form_raises_and_cancels_nothing(reason: Any) -> None:
-    """A surrogate has one: it goes out escaped."""
+    """A lone surrogate has a JSON form, and must be sent escaped."""
     client = ready_client(REVISION)
     ours = client.send_request("tools/list")
     sent(client)
@@ -227,7 +227,7 @@ def test_a_reason_without_a_form_raises_and_cancels_nothing(reason: Any) -> None
 def test_requests_in_flight_end_with_their_connection(
     side: Side, end: str, cause: CancelCause
 ) -> None:
-    """Handlers must stop, and callers must not hang, whichever way it ends."""
+    """Handlers must stop and callers not hang, however the connection ends."""
     pair = Pair()
     conn, peer = pair.side(side), pair.side(side.other)
     method = {Side.CLIENT: "roots/list", Side.SERVER: "tools/list"}

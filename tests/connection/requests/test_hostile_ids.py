@@ -1,7 +1,7 @@
 """Ids and tokens whose hashes all collide cost no more than others.
 
-The hash of an integer is its value modulo a prime. In a table of `k * prime` every look costs as
-much as there are keys. What is counted here are keys of one hash in any table, not time.
+The hash of an integer is its value modulo a prime. In a table of `k * prime` every lookup costs as
+much as there are keys. These tests count the keys of one hash in any table, and measure no time.
 """
 
 import gc
@@ -55,7 +55,7 @@ HOSTILE: Final[dict[str, Callable[[int], int]]] = {
 
 
 def tables_in(*roots: object) -> Iterator[tuple[Any, ...]]:
-    """The keys of every dict and set that is reachable from objects of the library."""
+    """The keys of every dict and set that can be reached from objects of the library."""
     seen: set[int] = set()
     waiting: list[Any] = list(roots)
     while waiting:
@@ -69,7 +69,7 @@ def tables_in(*roots: object) -> Iterator[tuple[Any, ...]]:
 
 
 def worst(*roots: object) -> int:
-    """How many keys of one table have the same hash; -1 and -2 have in every program."""
+    """The largest number of keys with one hash in a table; -1 and -2 always have the same."""
     return max(max(Counter(map(hash, keys)).values(), default=0) for keys in tables_in(*roots))
 
 
@@ -79,20 +79,20 @@ def asking(id: object, token: object) -> dict[str, Any]:
 
 @pytest.fixture(params=HOSTILE)
 def hostile(request: pytest.FixtureRequest) -> list[int]:
-    """Ids that have one hash."""
+    """Ids with one hash."""
     ids = [HOSTILE[request.param](k) for k in range(MANY)]
     assert len(set(map(hash, ids))) == 1
     return ids
 
 
 def test_what_is_counted_is_found() -> None:
-    """The count must see a table that is as bad as can be."""
+    """The count must find a table in which all keys collide."""
     server = ready_server(REVISION)
     assert worst({k * PRIME for k in range(MANY)}, server) == MANY
 
 
 def test_requests_tokens_and_cancellations_of_a_connection(hostile: list[int]) -> None:
-    """Each message of 10,000 in flight cost ten times as much as usual."""
+    """With 10,000 requests in flight each message cost ten times as much as usual."""
     server = ready_server(REVISION)
     requests = [
         event.request
@@ -115,7 +115,7 @@ def test_requests_tokens_and_cancellations_of_a_connection(hostile: list[int]) -
 
 
 def receive_twice(server: ServerConnection, id: int) -> ServerConnection:
-    """The id is in flight: nothing is answered, whatever the second message is."""
+    """Receive two messages with one id in flight; the second one must get no response."""
     receive(server, asking(id, "other"))
     receive(server, {"jsonrpc": "2.0", "id": id, "method": 5})
     receive(server, asking("other", id))  # a token in use: its own request is refused
@@ -124,8 +124,8 @@ def receive_twice(server: ServerConnection, id: int) -> ServerConnection:
 
 
 def test_ids_that_come_as_floats() -> None:
-    """A float with an integer value is the same id, also where ids are stored under another
-    hash."""
+    """A float with an integer value is the same id, also where large ids are stored under
+    another hash."""
     server = ready_server(REVISION)
     ids = sorted({float(k * PRIME) for k in range(2**9, 2**9 + MANY)})
     for id in ids:
@@ -138,7 +138,7 @@ def test_ids_that_come_as_floats() -> None:
 
 
 def test_requests_of_a_server(hostile: list[int]) -> None:
-    """A client is as exposed."""
+    """A hostile server must not slow down its client either."""
     client = ready_client(REVISION)
     for id in hostile:
         receive(client, call(id, "roots/list", {"_meta": {"progressToken": id}}))
@@ -147,7 +147,7 @@ def test_requests_of_a_server(hostile: list[int]) -> None:
 
 
 def test_requests_of_the_modern_revision(hostile: list[int]) -> None:
-    """Subscriptions are kept for long."""
+    """The ids of subscriptions are kept for long."""
     server = modern_server()
     for id in hostile:
         receive(server, modern(id, "subscriptions/listen", {"notifications": {}}))
@@ -156,7 +156,7 @@ def test_requests_of_the_modern_revision(hostile: list[int]) -> None:
 
 
 def test_requests_over_http(hostile: list[int]) -> None:
-    """In a session, outside of one, and in one batch."""
+    """The same must hold in a session, without one, and in one batch."""
     endpoint = new_endpoint(revisions=(*LEGACY_REVISIONS, MODERN))
     one = connect(endpoint)
     batched = connect(endpoint, "2025-03-26")
@@ -194,7 +194,7 @@ def test_an_observer(hostile: list[int]) -> None:
 
 @pytest.mark.parametrize("large", [2**62, -(2**62), 2.0**62])
 def test_a_large_token_can_be_used_as_it_was_given(large: float) -> None:
-    """A gateway hands the token on, and others look it up in tables of their own."""
+    """A gateway passes the token on, and applications look it up in tables of their own."""
     server = ready_server(REVISION)
     (event,) = of(RequestReceived, receive(server, asking(1, large)))
     token = event.request.progress_token
@@ -209,7 +209,7 @@ def test_a_large_token_can_be_used_as_it_was_given(large: float) -> None:
 
 
 def test_the_observer_names_a_large_id_as_it_was_given() -> None:
-    """It is an integer like any other to those who file the events."""
+    """Applications use the ids in events as keys, so they must be plain integers."""
     cancelled = note("notifications/cancelled", {"requestId": 2**62})
     events = observe(*opening(REVISION), (C, cancelled), (S, result(2**63, {})))
     violations = [event for event in events if isinstance(event, ViolationSeen)]
@@ -219,7 +219,7 @@ def test_the_observer_names_a_large_id_as_it_was_given() -> None:
 
 @pytest.mark.parametrize("large", [2**62, 2**63])
 def test_the_observer_finds_a_large_id_that_comes_back_as_a_string(large: int) -> None:
-    """Its table files large integers by another hash; the answer was nobody's."""
+    """The table stores large integers under another hash, and the response matched no request."""
     asking = call(large, "tools/list")
     events = observe(*opening(REVISION), (C, asking), (S, result(str(large), {"tools": []})))
     (violation,) = [event for event in events if isinstance(event, ViolationSeen)]

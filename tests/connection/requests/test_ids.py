@@ -19,12 +19,12 @@ REVISION = "2025-11-25"
 
 
 def server_with(max_used_ids: int = 10_000) -> ServerConnection:
-    """A server whose client has used the id "hello" alone."""
+    """A server whose client has used the id "hello" only."""
     return ready_server(REVISION, config=Config(max_used_ids=max_used_ids))
 
 
 def reuses(server: ServerConnection, *ids: int | str | float) -> list[bool]:
-    """For a ping with each id, whether the server found it used before."""
+    """For a ping with each id, whether the server reported a reuse."""
     found: list[bool] = []
     for id in ids:
         events = receive(server, call(id, "ping"))
@@ -37,7 +37,7 @@ def reuses(server: ServerConnection, *ids: int | str | float) -> list[bool]:
     ids=st.lists(st.integers(-6, 12) | st.integers(-6, 12).map(str) | st.integers(0, 3).map(float))
 )
 def test_a_reuse_is_reported_whatever_the_order(ids: list[int | str | float]) -> None:
-    """Ranges grow, join and split off; none of it may lose an id or invent one."""
+    """Ranges grow, join and split, which must not lose or add an id."""
     known: set[int | str] = {"hello"}
     expected: list[bool] = []
     for id in ids:
@@ -51,7 +51,7 @@ def test_a_reuse_is_reported_whatever_the_order(ids: list[int | str | float]) ->
 
 
 def test_a_reused_id_is_served_and_the_report_names_the_request() -> None:
-    """A peer that restarts its counter keeps working."""
+    """A peer that restarts its counter must still be served."""
     server = server_with()
     reuses(server, 7)
     (report, _) = receive(server, call(7, "ping"))
@@ -63,12 +63,12 @@ def test_a_reused_id_is_served_and_the_report_names_the_request() -> None:
 
 
 def test_numbers_and_texts_never_meet() -> None:
-    """`1`, `1.0` and `"1"`: the first two are one id, the third is another."""
+    """`1` and `1.0` are one id, and `"1"` is another."""
     assert reuses(server_with(), 1, "1", 1.0, "1.0") == [False, False, True, False]
 
 
 def test_counting_takes_one_range_however_long() -> None:
-    """The usual peer must cost nothing to remember."""
+    """A peer that counts upwards must take no memory."""
     server = server_with(max_used_ids=1)
     assert not any(reuses(server, *range(1, 300)))
 
@@ -77,7 +77,7 @@ def test_counting_takes_one_range_however_long() -> None:
 
 
 def test_gaps_that_close_are_one_range_again() -> None:
-    """Ids that come out of order are joined, so that the bound is not used up."""
+    """Ids out of order must be joined, or the limit would be used up."""
     server = server_with(max_used_ids=2)
     assert not any(reuses(server, 1, 3, 2, 5, 4, 7, 6))
 
@@ -90,7 +90,7 @@ def told(events: list[Event]) -> list[str]:
 
 
 def test_the_oldest_range_is_forgotten_reported_once_and_counted() -> None:
-    """A table without end would be the peer's to fill."""
+    """Without a limit, a peer could fill the table."""
     server = server_with(max_used_ids=2)
     events = [event for id in (10, 20, 30, 40) for event in receive(server, call(id, "ping"))]
 
@@ -101,7 +101,7 @@ def test_the_oldest_range_is_forgotten_reported_once_and_counted() -> None:
 
 
 def test_a_new_id_below_all_others_is_not_the_oldest() -> None:
-    """What was just used must be known, or a reuse right after it would go unnoticed."""
+    """An id that was just used must be kept, to detect a reuse right after it."""
     server = server_with(max_used_ids=2)
     reuses(server, 20, 30, 10)
 
@@ -110,7 +110,7 @@ def test_a_new_id_below_all_others_is_not_the_oldest() -> None:
 
 
 def test_with_room_for_one_range_the_latest_stays() -> None:
-    """The smallest bound still works."""
+    """The smallest limit must still work."""
     server = server_with(max_used_ids=1)
     reuses(server, 20, 10)
 
@@ -119,7 +119,7 @@ def test_with_room_for_one_range_the_latest_stays() -> None:
 
 
 def test_texts_have_a_bound_of_their_own() -> None:
-    """Clients that use UUIDs fill one entry a request."""
+    """Clients that use UUIDs fill one entry for each request."""
     server = server_with(max_used_ids=3)
     reuses(server, "a", "b", "c")
 
@@ -128,7 +128,7 @@ def test_texts_have_a_bound_of_their_own() -> None:
 
 
 def test_a_very_long_text_is_not_kept() -> None:
-    """Ten thousand ids of a megabyte each are ten gigabytes; a reuse of one goes unnoticed."""
+    """Ten thousand ids of a megabyte each would take ten gigabytes."""
     server = server_with()
     assert reuses(server, "x" * 100_000, "x" * 100_000) == [False, False]
 
@@ -139,7 +139,7 @@ def test_a_very_long_text_is_not_kept() -> None:
 
 
 def test_ids_count_upwards_and_skip_what_was_given_by_hand() -> None:
-    """An id that went out once must not come back for another request."""
+    """An id that the caller has chosen must not be assigned to another request."""
     client = ready_client(REVISION)  # initialize had the id 1
 
     assert client.send_request("tools/list").id == 2
@@ -151,7 +151,7 @@ def test_ids_count_upwards_and_skip_what_was_given_by_hand() -> None:
 
 @pytest.mark.parametrize("id", [1, 0, -5])
 def test_a_number_not_above_the_last_is_refused(id: int) -> None:
-    """It may have been used before."""
+    """A smaller number may have been used before."""
     client = ready_client(REVISION)
 
     with pytest.raises(LocalProtocolError, match="is not above") as caught:
@@ -160,7 +160,7 @@ def test_a_number_not_above_the_last_is_refused(id: int) -> None:
 
 
 def test_a_text_used_before_is_refused_after_its_end_too() -> None:
-    """An id is never reused within a session."""
+    """An id must not be reused within a session."""
     pair = Pair()
     pair.client.send_request("ping", id="mine")
     pair.deliver()
@@ -171,7 +171,7 @@ def test_a_text_used_before_is_refused_after_its_end_too() -> None:
 
 @pytest.mark.parametrize("id", [True, 1.5, 2.0, b"7", ["7"]])
 def test_what_is_no_id_is_refused(id: object) -> None:
-    """`True` would go out as `true`, which no peer may accept."""
+    """`True` would be sent as `true`, which no peer may accept."""
     client = ready_client(REVISION)
 
     with pytest.raises(LocalProtocolError) as caught:
@@ -180,7 +180,7 @@ def test_what_is_no_id_is_refused(id: object) -> None:
 
 
 def test_texts_of_ours_are_remembered_up_to_the_bound() -> None:
-    """An application with names for all its requests must not fill the memory."""
+    """An application that chooses all ids must not fill the memory."""
     client = ready_client(REVISION, config=Config(max_used_ids=2))
     for id in ("a", "b", "c"):
         client.send_request("ping", id=id)

@@ -1,4 +1,4 @@
-"""Progress: each token belongs to one request, and each value is above the last one."""
+"""Progress: each token belongs to one request, and each value is larger than the last one."""
 
 import math
 from typing import Any
@@ -42,7 +42,7 @@ def sent_progress(server: ServerConnection) -> list[Any]:
 
 
 def test_progress_reaches_the_request_it_is_for() -> None:
-    """Numbers arrive as they were sent; the request goes on."""
+    """Numbers must arrive as they were sent, and the request stay open."""
     pair = Pair()
     ours = pair.client.send_request("tools/call", ECHO, progress=True)
     theirs = pair.deliver_one(RequestReceived).request
@@ -61,7 +61,7 @@ def test_progress_reaches_the_request_it_is_for() -> None:
 
 
 def test_both_sides_send_and_receive_it() -> None:
-    """A server follows a sampling request of its own."""
+    """A server must be able to follow its own sampling request."""
     pair = Pair()
     ours = pair.server.send_request(
         "sampling/createMessage", {"messages": [], "maxTokens": 1}, progress=True
@@ -97,7 +97,7 @@ def test_the_oldest_revision_has_no_message_in_it() -> None:
     ],
 )
 def test_what_is_no_finite_number_raises(arguments: tuple[Any, ...]) -> None:
-    """JSON has no form for it."""
+    """JSON has no form for such a number."""
     server, request = server_with()
     before = canonical(server)
     progress, *total = arguments
@@ -110,7 +110,7 @@ def test_what_is_no_finite_number_raises(arguments: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize(("message", "meta"), [(b"x", None), (None, {"a": {1}})])
 def test_a_message_without_a_json_form_raises(message: Any, meta: Any) -> None:
-    """And the next progress may have the same value."""
+    """The refused progress must not count as the last value."""
     server, request = server_with()
 
     with pytest.raises(LocalProtocolError):
@@ -121,7 +121,7 @@ def test_a_message_without_a_json_form_raises(message: Any, meta: Any) -> None:
 
 @pytest.mark.parametrize("again", [1, 1.0, 0, -1])
 def test_progress_that_does_not_increase_is_not_sent(again: float) -> None:
-    """It raises, or is dropped where the application says so."""
+    """It must raise, or be dropped if the configuration says so."""
     server, request = server_with()
     server.send_progress(request, 1)
     with pytest.raises(LocalProtocolError) as caught:
@@ -137,7 +137,8 @@ def test_progress_that_does_not_increase_is_not_sent(again: float) -> None:
 
 
 def test_progress_is_sent_as_often_as_the_interval_allows() -> None:
-    """A loop that reports each of a million steps must not fill the pipe; the last goes out."""
+    """A loop that reports a million steps must not fill the pipe, and its last value must be
+    sent."""
     server, request = server_with(Config(progress_interval=1))
     steps = [
         server.send_progress(request, step, total=5, now=when)
@@ -183,7 +184,7 @@ def test_without_a_token_none_is_sent() -> None:
     ],
 )
 def test_bad_progress_is_reported_and_not_delivered(params: dict[str, Any], rule: str) -> None:
-    """The request and the connection go on."""
+    """The request and the connection must go on."""
     client = ready_client(REVISION)
     ours = client.send_request("tools/call", ECHO, progress=True)
     receive(client, note("notifications/progress", {"progressToken": 2, "progress": 5}))
@@ -194,7 +195,7 @@ def test_bad_progress_is_reported_and_not_delivered(params: dict[str, Any], rule
 
 
 def test_optional_members_of_the_wrong_type_are_left_out() -> None:
-    """The progress itself is good."""
+    """The progress value itself is valid."""
     client = ready_client(REVISION)
     ours = client.send_request("tools/call", ECHO, progress=True)
     params = {"progressToken": 2, "progress": 1, "total": "many", "message": 5}
@@ -206,7 +207,7 @@ def test_optional_members_of_the_wrong_type_are_left_out() -> None:
 
 @pytest.mark.parametrize("token", [7, "2", "x", 7.0])
 def test_progress_for_nothing_is_ignored(token: Any) -> None:
-    """Unknown and late tokens killed connections elsewhere."""
+    """Unknown and late tokens end the connection in other implementations."""
     client = ready_client(REVISION)
     client.send_request("tools/call", ECHO, progress=True)
     params = {"progressToken": token, "progress": 1}

@@ -1,4 +1,4 @@
-"""How a server or a client treats messages that break the protocol."""
+"""Messages that break the protocol, as a server or a client treats them."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -61,7 +61,7 @@ def rules(events: list[Event]) -> list[str]:
 def test_a_request_that_breaks_a_rule_is_refused_under_its_id(
     message: dict[str, Any], rule: str, code: int
 ) -> None:
-    """A peer that waits for an answer gets one, and the application is not bothered."""
+    """The peer must get an error, and the application no event of the request."""
     server = ready_server(REVISION)
 
     assert rules(receive(server, message)) == [rule]
@@ -70,7 +70,7 @@ def test_a_request_that_breaks_a_rule_is_refused_under_its_id(
 
 
 def test_a_method_that_is_unknown_or_not_declared_is_refused() -> None:
-    """-32601 for both; the first is no breach, since it may be an extension."""
+    """Both get -32601; an unknown method may be an extension, so it is no breach."""
     server = ready_server(REVISION, capabilities={"tools": {}})
     answered = only(RequestAnswered, receive(server, call(1, "x/y")))
     assert (answered.code, answered.request.open) == (-32601, False)
@@ -91,7 +91,7 @@ def test_a_gateway_gets_them_delivered() -> None:
 
 @pytest.mark.parametrize("id", [None, True, 1.5, [1], {}])
 def test_a_request_without_a_usable_id_is_refused_without_one(id: Any) -> None:
-    """There is a form for that since 2025-11-25 only."""
+    """Only revisions since 2025-11-25 have a form for an error without an id."""
     new, old = ready_server("2025-11-25"), ready_server("2025-06-18")
 
     assert rules(receive(new, call(id, "ping"))) == ["JSON-002"]
@@ -101,7 +101,7 @@ def test_a_request_without_a_usable_id_is_refused_without_one(id: Any) -> None:
 
 
 def test_a_client_answers_no_noise() -> None:
-    """What a server prints by mistake is not a message."""
+    """Text that a server prints by mistake must get no response."""
     client = ready_client(REVISION)
 
     assert rules(receive(client, b"Listening on 8080\n", b"5\n", b"{}\n")) == [
@@ -113,7 +113,7 @@ def test_a_client_answers_no_noise() -> None:
 
 
 def test_what_is_no_message_but_has_the_id_of_a_request_is_never_answered() -> None:
-    """The answer would be taken for one to the request in flight."""
+    """The error would be taken for the response to the request in flight."""
     server = ready_server(REVISION)
     asked(server, call(5, "tools/call", {"name": "echo"}))
 
@@ -122,7 +122,7 @@ def test_what_is_no_message_but_has_the_id_of_a_request_is_never_answered() -> N
 
 
 def test_null_in_place_of_params_or_cursor_counts_as_absent() -> None:
-    """Serializers write it; each is reported."""
+    """Serializers write null for missing members; each must be reported."""
     server = ready_server(REVISION)
     events = receive(server, call(1, "tools/list", None), call(2, "tools/list", {"cursor": None}))
 
@@ -131,7 +131,7 @@ def test_null_in_place_of_params_or_cursor_counts_as_absent() -> None:
 
 
 def test_a_request_before_initialized_is_served_and_reported() -> None:
-    """Many clients do it."""
+    """Many clients send requests before `notifications/initialized`."""
     pair = Pair(connected=False)
     pair.client.start(now=0)
     pair.deliver_message_to_server()
@@ -145,7 +145,7 @@ def test_a_request_before_initialized_is_served_and_reported() -> None:
 
 
 def test_after_sending_failed_requests_are_ignored_and_answers_taken() -> None:
-    """What was handed over before may still be answered."""
+    """Requests that were written before may still get a response."""
     client = ready_client(REVISION)
     ours = client.send_request("tools/list")
     sent(client)
@@ -159,7 +159,7 @@ def test_after_sending_failed_requests_are_ignored_and_answers_taken() -> None:
 
 
 def test_a_handle_of_another_connection_is_refused() -> None:
-    """Its id may mean something else here."""
+    """Its id may name another request on this connection."""
     mine, other = ready_server(REVISION), ready_server(REVISION)
     request = asked(other, call(1, "tools/call", {"name": "echo"}))
     asked(mine, call(1, "tools/call", {"name": "echo"}))
@@ -173,7 +173,7 @@ def test_a_handle_of_another_connection_is_refused() -> None:
 
 
 def test_handles_say_what_they_are() -> None:
-    """In a log, by method, id and state; and they hold what the caller put there."""
+    """A log must show method, id and state of a handle, and a caller can store data in it."""
     pair = Pair()
     ours = pair.client.send_request("tools/call", {"name": "echo"})
     listing = pair.client.send_paginated("tools/list")
@@ -207,7 +207,7 @@ SAYINGS: tuple[Saying, ...] = (
 def test_nothing_is_said_about_a_request_of_another_connection(
     say: Saying,
 ) -> None:
-    """It would be judged by what that one's peer can do, and go where nobody waits for it."""
+    """The message would be judged by the wrong peer's capabilities, and sent to the wrong peer."""
     client: JSONObject = {"roots": {}, "tasks": {"list": {}}}
     one, other = ready_server(REVISION, client=client), ready_server(REVISION, client=client)
     params = {"name": "t", "_meta": {"progressToken": "p"}}

@@ -1,4 +1,4 @@
-"""Requests both ways: sent, answered once, refused, and ended."""
+"""Requests in both directions: sending, one response, refusals, and endings."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ ECHO: dict[str, Any] = {"name": "echo"}
 
 
 def test_a_call_and_its_answer() -> None:
-    """The plain case, both sides, with all that a handle says."""
+    """The usual course on both sides, with all properties of the handles."""
     pair = Pair()
     ours = pair.client.send_request("tools/call", {"name": "echo"}, meta={"x": 1}, data="mine")
     assert (ours.method, ours.open, ours.data) == ("tools/call", True, "mine")
@@ -86,7 +86,7 @@ def test_meta_is_merged_and_nothing_of_the_caller_is_changed(
 
 
 def test_a_method_of_no_revision_is_sent_as_it_is() -> None:
-    """Extensions are between the two applications."""
+    """Extensions are agreed on between the two applications."""
     pair = Pair(server_config=Config(unknown_methods="deliver"))
     ours = pair.client.send_request('x/"odd"', {"a": 1})
     theirs = pair.deliver_one(RequestReceived).request
@@ -113,7 +113,7 @@ def test_a_method_of_no_revision_is_sent_as_it_is() -> None:
 def test_a_request_that_cannot_be_sent_raises_and_changes_nothing(
     arguments: dict[str, Any], rule: str
 ) -> None:
-    """The mistake is found where it was made."""
+    """The mistake must be reported to the caller that made it."""
     client = ready_client(REVISION)
     before = canonical(client)
 
@@ -124,7 +124,7 @@ def test_a_request_that_cannot_be_sent_raises_and_changes_nothing(
 
 
 def test_initialize_is_sent_by_start_alone() -> None:
-    """By hand it would open a conversation that the connection knows nothing of."""
+    """`send_request` would open a conversation without the connection knowing it."""
     pair = Pair(connected=False)
 
     with pytest.raises(LocalProtocolError) as caught:
@@ -152,7 +152,7 @@ def test_initialize_is_sent_by_start_alone() -> None:
     ],
 )
 def test_an_answer_that_is_not_valid_ends_its_request_so(answer: dict[str, Any], rule: str) -> None:
-    """A call must not hang because of a bad answer to it, nor get the bad answer."""
+    """A call must neither hang because of an invalid response, nor return it."""
     client = ready_client(REVISION)
     ours = client.send_request("tools/call", ECHO)
     sent(client)
@@ -166,7 +166,7 @@ def test_an_answer_that_is_not_valid_ends_its_request_so(answer: dict[str, Any],
 
 
 def test_without_the_check_of_shapes_any_object_is_a_result() -> None:
-    """Gateways pass on what they do not understand."""
+    """Gateways pass unknown results on."""
     client = ready_client(REVISION, config=Config(check="none"))
     ours = client.send_request("tools/call", ECHO)
     sent(client)
@@ -179,7 +179,7 @@ def test_without_the_check_of_shapes_any_object_is_a_result() -> None:
 def test_an_id_that_changed_its_type_is_matched_unless_strict(
     id: Any, echo: Any, strict: bool
 ) -> None:
-    """Some servers hold all ids as text."""
+    """Some servers store all ids as strings."""
     client = ready_client(REVISION, config=Config(strict=strict))
     ours = client.send_request("tools/list", id=id)
     sent(client)
@@ -202,7 +202,7 @@ def test_an_answer_to_nothing_is_ignored(id: Any) -> None:
 
 
 def test_a_server_is_told_of_an_error_without_an_id_too() -> None:
-    """A client that could not read a message of the server says so in the same way."""
+    """A client that could not read a message of the server sends the same kind of error."""
     server = ready_server(REVISION)
 
     told = receive(server, {"jsonrpc": "2.0", "error": error(1, 5)["error"]})
@@ -211,7 +211,7 @@ def test_a_server_is_told_of_an_error_without_an_id_too() -> None:
 
 
 def test_an_answer_without_a_usable_id() -> None:
-    """An error without an id says that a message of ours could not be read; no more is known."""
+    """An error without an id says that a message could not be read, and not which one."""
     client = ready_client(REVISION)
     client.send_request("tools/list")
     sent(client)
@@ -237,7 +237,7 @@ def test_an_answer_without_a_usable_id() -> None:
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18"])
 def test_an_error_without_an_id_is_odd_in_older_revisions(revision: str) -> None:
-    """Their schema has no form for it; what it says is worth knowing all the same."""
+    """Their schema has no form for it, but the error must still be delivered."""
     client = ready_client(revision)
     odd, received = receive(client, {"jsonrpc": "2.0", "error": error(1, 5)["error"]})
 

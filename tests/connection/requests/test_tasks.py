@@ -49,7 +49,7 @@ RELATED = {"io.modelcontextprotocol/related-task": {"taskId": "t1"}}
 
 
 def reported_over(pair: Pair, how: str, status: str) -> None:
-    """The server tells how the task stands, in one of the ways there are."""
+    """Let the server report this status of the task, in one of the possible ways."""
     if how == "notifications/tasks/status":
         pair.server.send_notification(how, task(status))
         pair.deliver()
@@ -78,7 +78,8 @@ WAYS = [
 
 @pytest.mark.parametrize(("how", "status"), WAYS)
 def test_the_token_of_a_task_is_in_use_until_the_task_is_over(how: str, status: str) -> None:
-    """PROG-011, PROG-012: progress goes on after the first answer, and stops with the task."""
+    """PROG-011, PROG-012: progress must be delivered after the first response, until the task
+    ends."""
     pair = Pair()
     ours, theirs = working(pair)
     if how != "tasks/result":  # it is answered when the task is over
@@ -99,7 +100,7 @@ def test_the_token_of_a_task_is_in_use_until_the_task_is_over(how: str, status: 
 
 @pytest.mark.unjudged("the status that the server tells of is the fault that this is about")
 def test_a_status_that_is_no_string_ends_nothing() -> None:
-    """Receiving never raises, and what cannot be understood is not the end of a task."""
+    """Receiving must not raise, and an invalid status is no end of the task."""
     pair = Pair()
     _, theirs = working(pair)
     pair.client.send_request("tasks/list")
@@ -112,7 +113,7 @@ def test_a_status_that_is_no_string_ends_nothing() -> None:
 
 
 def test_an_answer_that_would_never_fit_makes_no_task() -> None:
-    """An error is sent in its place: nobody knows of the task, and its token is free."""
+    """An error is sent instead, so the client knows of no task, and the token must be free."""
     capabilities: JSONObject = {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}}
     config = Config(max_unsent_bytes=1_000)
     server = ready_server("2025-11-25", capabilities=capabilities, config=config)
@@ -126,7 +127,7 @@ def test_an_answer_that_would_never_fit_makes_no_task() -> None:
 
 
 def test_progress_after_the_end_of_a_task_is_ignored() -> None:
-    """It crossed the end on the wire."""
+    """The progress has crossed the end of the task."""
     pair = Pair()
     ours, theirs = working(pair)
     pair.server.send_progress(theirs, 2)
@@ -147,7 +148,7 @@ def test_progress_after_the_end_of_a_task_is_ignored() -> None:
     ],
 )
 def test_a_call_that_became_no_lasting_task_frees_its_token(answer: JSONObject) -> None:
-    """The task was over at once, or was declined."""
+    """The task may end at once, or be declined."""
     pair = Pair()
     ours = pair.client.send_request("tools/call", CALL, progress=True)
     theirs = pair.deliver_one(RequestReceived).request
@@ -160,7 +161,7 @@ def test_a_call_that_became_no_lasting_task_frees_its_token(answer: JSONObject) 
 
 @pytest.mark.unjudged("the application hands over a task without its members")
 def test_a_task_without_a_name_frees_its_token() -> None:
-    """Nothing could ever say that it is over."""
+    """The end of such a task could never be reported."""
     config = Config(check="none")
     pair = Pair(client_config=config, server_config=config)
     ours = pair.client.send_request("tools/call", CALL, progress=True)
@@ -173,7 +174,7 @@ def test_a_task_without_a_name_frees_its_token() -> None:
 
 
 def test_a_task_without_a_token_keeps_nothing() -> None:
-    """Most have none."""
+    """Most tasks have no token, and must take no entry."""
     pair = Pair()
     pair.client.send_request("tools/call", CALL)
     theirs = pair.deliver_one(RequestReceived).request
@@ -184,7 +185,7 @@ def test_a_task_without_a_token_keeps_nothing() -> None:
 
 
 def test_a_request_for_a_task_is_not_cancelled_by_the_notification() -> None:
-    """CANC-005: `tasks/cancel` is the way, for either side; an answer still ends it."""
+    """CANC-005: each side must use `tasks/cancel`; a response still ends the request."""
     pair = Pair()
     ours = pair.client.send_request("tools/call", CALL)
     with pytest.raises(LocalProtocolError) as caught:
@@ -201,7 +202,7 @@ def test_a_request_for_a_task_is_not_cancelled_by_the_notification() -> None:
 
 
 def test_a_request_for_a_task_that_times_out_is_not_cancelled_either() -> None:
-    """It ends on our side; the task may go on."""
+    """The request must end on this side, and the task may go on."""
     client = ready_client(
         "2025-11-25", server={"tasks": {"requests": {"tools": {"call": {}}}}, "tools": {}}
     )
@@ -214,7 +215,8 @@ def test_a_request_for_a_task_that_times_out_is_not_cancelled_either() -> None:
 
 
 def test_a_task_is_asked_for_only_where_it_is_declared() -> None:
-    """By either side; a member `task` that was not declared is ignored by the receiver."""
+    """A `task` member that was not declared must raise in the sender, and be ignored by the
+    receiver."""
     client = ready_client("2025-11-25", server={"tools": {}, "tasks": {}})
     with pytest.raises(LocalProtocolError) as caught:
         client.send_request("tools/call", CALL)
@@ -229,7 +231,7 @@ def test_a_task_is_asked_for_only_where_it_is_declared() -> None:
 
 @pytest.mark.parametrize("result", [{"task": 5}, {"task": None}])
 def test_a_created_task_is_an_object(result: JSONObject) -> None:
-    """It is the answer to the call."""
+    """An invalid task in the result must be refused."""
     pair = Pair()
     pair.client.send_request("tools/call", CALL)
     theirs = pair.deliver_one(RequestReceived).request
@@ -240,7 +242,7 @@ def test_a_created_task_is_an_object(result: JSONObject) -> None:
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
 def test_older_revisions_have_no_tasks(revision: str) -> None:
-    """There `task` is a member like any other, and the methods do not exist."""
+    """In these revisions `task` is a plain member, and the methods do not exist."""
     pair = Pair(revision=revision)
     ours = pair.client.send_request("tools/call", CALL)
     assert pair.client.cancel(ours)
@@ -250,7 +252,7 @@ def test_older_revisions_have_no_tasks(revision: str) -> None:
 
 
 def test_no_more_tokens_of_tasks_are_kept_than_requests_may_be_in_flight() -> None:
-    """A table without end would be the peer's to fill."""
+    """Without a limit, a peer could fill the table."""
     pair = Pair(client_config=Config(max_requests=1), server_config=Config(max_requests=1))
     working(pair)
     ours = pair.client.send_request("tools/call", CALL, progress=True)

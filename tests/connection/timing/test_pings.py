@@ -45,14 +45,14 @@ def kept_alive(config: Config = CONFIG) -> ClientConnection:
 
 
 def pings(client: ClientConnection, now: float) -> list[int]:
-    """The ids of pings that go out at this time; the application hears of none of them."""
+    """The ids of pings that are sent at this time; asserts that there is no event of them."""
     client.handle_timeout(now)
     assert drain(client) == []
     return [message["id"] for message in sent(client) if message["method"] == "ping"]
 
 
 def test_silence_is_broken_by_a_ping() -> None:
-    """And an answer starts the next wait."""
+    """A ping must be sent after the interval, and its response start the next wait."""
     client = kept_alive()
     assert client.next_timeout() == 110
     assert pings(client, 109) == []
@@ -62,7 +62,7 @@ def test_silence_is_broken_by_a_ping() -> None:
 
 
 def test_whatever_the_peer_says_counts_as_life() -> None:
-    """A busy connection is not pinged."""
+    """A busy connection needs no pings."""
     client = kept_alive()
     receive(client, note("notifications/x"), now=105)
 
@@ -81,7 +81,7 @@ def test_an_error_is_an_answer() -> None:
 
 
 def test_pings_in_a_row_without_an_answer_end_the_connection() -> None:
-    """One fatal event, then the last one."""
+    """There must be one fatal event, and then the last event."""
     client = kept_alive()
     assert pings(client, 110) == [2]
     client.handle_timeout(113)
@@ -99,7 +99,7 @@ def test_pings_in_a_row_without_an_answer_end_the_connection() -> None:
 
 
 def test_an_answer_forgives_the_pings_that_failed() -> None:
-    """Only pings in a row count."""
+    """Only failed pings in a row count."""
     client = kept_alive()
     for _ in range(3):
         when = client.next_timeout()
@@ -112,7 +112,7 @@ def test_an_answer_forgives_the_pings_that_failed() -> None:
 
 
 def test_without_a_time_of_its_own_a_ping_may_take_the_interval() -> None:
-    """The default."""
+    """The default timeout of a ping is the interval."""
     client = kept_alive(Config(ping_interval=10, max_failed_pings=1))
     pings(client, 110)
 
@@ -120,7 +120,7 @@ def test_without_a_time_of_its_own_a_ping_may_take_the_interval() -> None:
 
 
 def test_a_server_keeps_alive_as_well_once_there_is_a_clock() -> None:
-    """The first time that is told after the handshake starts it."""
+    """The first time that is given after the handshake must start the interval."""
     server = ready_server(REVISION, config=CONFIG)
     assert server.next_timeout() is None
     receive(server, call(1, "ping"), now=50)
@@ -133,7 +133,7 @@ def test_a_server_keeps_alive_as_well_once_there_is_a_clock() -> None:
 
 
 def test_before_the_handshake_is_done_nobody_is_pinged() -> None:
-    """`start` has a time of its own."""
+    """`start` has a time limit of its own."""
     client = new_client(config=CONFIG)
     with pytest.raises(LocalProtocolError, match="pass now="):
         client.start()
@@ -153,7 +153,7 @@ def test_it_stops_while_draining() -> None:
 
 @pytest.mark.parametrize("end", ["close", "send_failed", "receive_eof"])
 def test_it_stops_with_its_connection(end: str) -> None:
-    """Nothing is left to wait for."""
+    """A closed connection must have no timer."""
     client = kept_alive()
     getattr(client, end)()
 
@@ -161,7 +161,7 @@ def test_it_stops_with_its_connection(end: str) -> None:
 
 
 def test_a_ping_on_its_way_when_sending_fails_is_lost_quietly() -> None:
-    """It is not the application's, so nothing is reported but the end."""
+    """The ping is not the application's, so only the end may be reported."""
     client = kept_alive()
     pings(client, 110)
     client.send_failed()
@@ -171,7 +171,7 @@ def test_a_ping_on_its_way_when_sending_fails_is_lost_quietly() -> None:
 
 
 def test_both_sides_of_a_quiet_connection_stay_alive() -> None:
-    """An hour of nothing but pings."""
+    """Pings alone must keep a connection open for an hour."""
     pair = Pair(client_config=CONFIG, server_config=CONFIG)
     for _ in range(360):
         pair.advance(10)
@@ -184,7 +184,7 @@ def test_both_sides_of_a_quiet_connection_stay_alive() -> None:
 
 
 def test_a_ping_says_how_long_it_took() -> None:
-    """Where there is a clock; an error counts as a sign of life."""
+    """The duration needs a clock, and an error counts as a response."""
     pair = Pair()
     ping = pair.client.ping(data="mine")
     assert (ping.open, ping.data) == (True, "mine")
@@ -200,7 +200,7 @@ def test_a_ping_says_how_long_it_took() -> None:
 
 
 def test_a_ping_times_out_and_is_lost_like_a_request() -> None:
-    """One `PingEnded` each, and no event of the request inside."""
+    """Each ping must have one `PingEnded`, without an event of its inner request."""
     pair = Pair()
     silent, lost = pair.client.ping(timeout=2), pair.client.ping()
     pair.advance(2)

@@ -1,4 +1,4 @@
-"""Timeouts: the caller tells the time, and only `handle_timeout` acts on it."""
+"""Timeouts: the caller gives the time, and only `handle_timeout` acts on it."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def progress(token: Any, value: float) -> dict[str, Any]:
 
 
 def test_silence_ends_a_request_and_the_peer_is_told() -> None:
-    """One cancellation, then one ending."""
+    """There must be one cancellation, and then one ending."""
     pair = Pair()
     ours = pair.client.send_request("tools/call", ECHO, timeout=5)
     assert pair.client.next_timeout() == 5
@@ -52,7 +52,7 @@ def test_silence_ends_a_request_and_the_peer_is_told() -> None:
 
 
 def test_an_answer_that_is_read_first_wins_even_past_the_deadline() -> None:
-    """Timers fire in `handle_timeout` only, so that a slow reader loses no answer."""
+    """Timers fire in `handle_timeout` only, so that a slow reader loses no response."""
     client = ready_client(REVISION)
     ours = client.send_request("tools/list", timeout=5, now=0)
     sent(client)
@@ -63,7 +63,7 @@ def test_an_answer_that_is_read_first_wins_even_past_the_deadline() -> None:
 
 
 def test_an_answer_after_the_end_is_ignored() -> None:
-    """It was too late, which is nobody's fault."""
+    """A late response must not be reported as a breach."""
     client = ready_client(REVISION)
     ours = client.send_request("tools/list", timeout=5, now=0)
     sent(client)
@@ -74,7 +74,7 @@ def test_an_answer_after_the_end_is_ignored() -> None:
 
 
 def test_progress_restarts_the_silence_allowed() -> None:
-    """From when it came, and only progress that is valid."""
+    """Only valid progress must restart the timeout, from its arrival."""
     client = ready_client(REVISION)
     ours = client.send_request("tools/call", ECHO, progress=True, timeout=5, now=0)
     token = ours.progress_token
@@ -90,7 +90,7 @@ def test_progress_restarts_the_silence_allowed() -> None:
 
 
 def test_the_longest_time_holds_in_spite_of_progress() -> None:
-    """A peer that reports for ever does not hold a caller for ever."""
+    """A peer that reports for ever must not keep a caller for ever."""
     client = ready_client(REVISION)
     ours = client.send_request("tools/call", ECHO, progress=True, timeout=5, max_timeout=8, now=0)
     assert client.next_timeout() == 5
@@ -103,7 +103,7 @@ def test_the_longest_time_holds_in_spite_of_progress() -> None:
 
 
 def test_the_longest_time_may_be_the_only_or_the_shorter_one() -> None:
-    """Whichever comes first counts, and progress moves none of it."""
+    """The earlier deadline must count, and progress must not move `max_timeout`."""
     client = ready_client(REVISION)
     for timeout in (None, 5):
         ours = client.send_request(
@@ -117,7 +117,7 @@ def test_the_longest_time_may_be_the_only_or_the_shorter_one() -> None:
 
 
 def test_timers_fire_in_the_order_of_their_time() -> None:
-    """Not in the order in which they were armed."""
+    """The order of deadlines must count, and not that of the calls."""
     client = ready_client(REVISION)
     calls = [client.send_request("tools/list", timeout=t, now=0) for t in (3, 1, 2, 1)]
     client.handle_timeout(3)
@@ -127,7 +127,7 @@ def test_timers_fire_in_the_order_of_their_time() -> None:
 
 
 def test_spare_calls_do_nothing() -> None:
-    """Nor does a time that goes backwards."""
+    """A spare call of `handle_timeout`, or an earlier time, must do nothing."""
     client = ready_client(REVISION)
     client.send_request("tools/list", timeout=5, now=10)
     for now in (0, 10, 14.9, 3):
@@ -138,7 +138,7 @@ def test_spare_calls_do_nothing() -> None:
 
 
 def test_nan_is_no_time() -> None:
-    """It compares with nothing: a clock that was set to it would never move again."""
+    """Comparisons with NaN are false, so a clock set to it would never move again."""
     nan = float("nan")
     client = ready_client(REVISION)
     client.handle_timeout(nan)
@@ -152,7 +152,7 @@ def test_nan_is_no_time() -> None:
 
 
 def test_the_clock_is_the_largest_time_told_by_anything() -> None:
-    """Whichever call brings it."""
+    """The clock must be the same for every method that takes a time."""
     pair = Pair(now=None)
     server, client = pair.server, pair.client
     client.send_request("tools/call", ECHO, progress=True, now=1)
@@ -169,7 +169,7 @@ def test_the_clock_is_the_largest_time_told_by_anything() -> None:
 
 
 def test_every_verb_may_bring_the_time() -> None:
-    """Or take it from before."""
+    """Each verb may take the time, or use the last one."""
     for tell in ("receive_message", "send_failed", "close", "receive_eof"):
         server = ready_server(REVISION)
         asked(server, call(1, "tools/list"))
@@ -188,7 +188,7 @@ def test_every_verb_may_bring_the_time() -> None:
 )
 @pytest.mark.parametrize("verb", ["send_request", "send_paginated", "ping"])
 def test_a_timeout_is_greater_than_zero(verb: str, arguments: dict[str, float]) -> None:
-    """One of zero would be over before the request is out."""
+    """A request with a timeout of zero would end before it is sent."""
     client = ready_client(REVISION)
     before = canonical(client)
     if verb == "ping":
@@ -203,7 +203,7 @@ def test_a_timeout_is_greater_than_zero(verb: str, arguments: dict[str, float]) 
 
 @pytest.mark.parametrize("verb", ["send_request", "send_paginated", "ping"])
 def test_a_timeout_needs_a_clock(verb: str) -> None:
-    """Zero seconds since when?"""
+    """Without a time the deadline is unknown."""
     client = ready_client(REVISION)
     method = () if verb == "ping" else ("tools/list",)
 
@@ -215,7 +215,7 @@ def test_a_timeout_needs_a_clock(verb: str) -> None:
 
 
 def test_nothing_is_left_of_timers_whose_requests_are_over() -> None:
-    """Ten thousand answered requests leave no ten thousand timers to walk through."""
+    """Ten thousand answered requests must not leave ten thousand timers to search."""
     client = ready_client(REVISION)
     client.send_request("tools/list", timeout=1_000_000, now=0)
     calls = [client.send_request("tools/list", timeout=10 + n % 7, now=0) for n in range(300)]

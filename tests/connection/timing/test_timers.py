@@ -9,7 +9,7 @@ from sansmcp._connection.timers import Timed, Timers
 
 @attrs.define(eq=False)
 class Subject:
-    """Something that has a deadline."""
+    """An object with a deadline."""
 
     name: int
     _deadline: float | None = None
@@ -17,7 +17,7 @@ class Subject:
 
 @attrs.define(eq=False)
 class Owner:
-    """Remembers what has fired."""
+    """Keeps the subjects whose deadlines have fired."""
 
     fired: list[int] = attrs.field(factory=list[int])
 
@@ -28,7 +28,7 @@ class Owner:
 
 
 def test_a_subject_that_is_armed_again_leaves_no_entry() -> None:
-    """The entries of before were kept as long as the subject had any deadline."""
+    """Earlier entries were kept as long as the subject had any deadline."""
     timers, owner = Timers(), Owner()
     subjects = [Subject(name) for name in range(200)]
     for time in range(200):
@@ -58,7 +58,7 @@ STEPS = st.lists(
 def test_each_deadline_fires_once_and_in_order(
     steps: list[tuple[str, int, int]], repeats: int
 ) -> None:
-    """Whatever was dropped, armed again or moved, and however often the table was rebuilt."""
+    """Deadlines may be dropped, armed again or moved, and the table be rebuilt at any time."""
     timers, owner, now = Timers(), Owner(), 0.0
     subjects = [Subject(name) for name in range(6)]
     for kind, name, number in steps:

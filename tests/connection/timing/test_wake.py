@@ -1,4 +1,4 @@
-"""`wake` is called once when there is something to do, and never within itself."""
+"""`wake` is called once when there is work, and never within itself."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ REVISION = "2025-11-25"
 
 @attrs.define
 class Bell:
-    """Counts how often it was rung since it was last asked."""
+    """Counts the calls of `wake` since it was last asked."""
 
     rings: int = 0
 
@@ -41,7 +41,7 @@ class Bell:
 
 
 def rung_server(config: Config | None = None) -> tuple[ServerConnection, Bell]:
-    """A server, ready, nothing waiting."""
+    """A ready server without events and output."""
     bell = Bell()
     server = ServerConnection(
         info=SERVER_INFO, capabilities=SERVER_CAPABILITIES, config=config, wake=bell.ring
@@ -54,7 +54,7 @@ def rung_server(config: Config | None = None) -> tuple[ServerConnection, Bell]:
 
 
 def test_output_where_there_was_none_rings_once() -> None:
-    """The writer is woken; while output waits already, it need not be."""
+    """The first output must wake the writer; further output need not."""
     server, bell = rung_server()
     server.send_notification("notifications/x")
     assert bell.heard() == 1
@@ -64,7 +64,7 @@ def test_output_where_there_was_none_rings_once() -> None:
 
 @pytest.mark.parametrize("take", ["data_to_send", "buffers_to_send", "messages_to_send"])
 def test_output_after_all_was_taken_rings_again(take: str) -> None:
-    """A writer that waits must never miss the next message, however it takes output."""
+    """A writer that waits must not miss the next message, however it takes output."""
     server, bell = rung_server()
     for waiting in (1, 2, 1):
         for _ in range(waiting):
@@ -75,7 +75,7 @@ def test_output_after_all_was_taken_rings_again(take: str) -> None:
 
 
 def test_an_event_where_there_was_none_rings_once() -> None:
-    """And again when all were taken."""
+    """The first event must wake the caller, and again after all were taken."""
     server, bell = rung_server()
     for _ in range(2):
         server.receive_data(wire(note("notifications/x")) * 3)
@@ -148,7 +148,7 @@ def test_every_way_in_rings_where_it_has_made_something_to_do(verb: str) -> None
 
 
 def test_published_changes_ring_now_or_when_they_follow() -> None:
-    """What was held back comes out when output is taken."""
+    """A held change must wake the caller when output is taken."""
     server, bell = rung_server(Config(soft_unsent_bytes=50))
     server.publish(ToolsListChanged())
     assert bell.heard() == 1
@@ -164,7 +164,7 @@ def test_published_changes_ring_now_or_when_they_follow() -> None:
 
 
 def test_a_client_rings_from_its_start_on() -> None:
-    """The first message is output, too."""
+    """The first message of a client must wake its writer."""
     bell = Bell()
     client = ClientConnection(info=CLIENT_INFO, wake=bell.ring)
     client.start(timeout=5, now=0)
@@ -176,7 +176,7 @@ def test_a_client_rings_from_its_start_on() -> None:
 
 
 def test_it_is_never_called_within_itself() -> None:
-    """Whatever is called in it: the caller that drains there must not be entered twice."""
+    """A caller that takes all output within `wake` must not be entered twice."""
     depths: list[int] = []
     seen: list[Any] = []
 
@@ -198,7 +198,7 @@ def test_it_is_never_called_within_itself() -> None:
 
 
 def test_what_it_leaves_undone_rings_again_after_it() -> None:
-    """A message that is queued in `wake` and not taken there must not be forgotten."""
+    """A message that is queued within `wake` and not taken there must not be forgotten."""
     rings: list[int] = []
 
     def woken() -> None:
@@ -216,7 +216,7 @@ def test_what_it_leaves_undone_rings_again_after_it() -> None:
 
 
 def test_an_exception_in_it_reaches_the_caller_and_disables_nothing() -> None:
-    """A bug in an adapter shows once for each time, and is not swallowed."""
+    """A bug in an adapter must be raised each time, and not be swallowed."""
 
     def woken() -> None:
         raise OSError("broken adapter")

@@ -55,7 +55,7 @@ ERAS = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
 
 def failure(client: Any) -> tuple[FailureReason, list[str]]:
-    """How the one call has failed, and the rules that were broken."""
+    """The failure of the one call, and the rules that were broken."""
     events = events_of(client)
     rules = [one.rule for one in events if isinstance(one, ProtocolViolation)]
     return only(RequestFailed, events).reason, rules
@@ -66,7 +66,7 @@ def failure(client: Any) -> tuple[FailureReason, list[str]]:
 
 @ERAS
 def test_every_post_takes_both_forms(revision: str) -> None:
-    """A server chooses, request by request (HTTP-009)."""
+    """A server chooses the form for each request, so Accept must name both (HTTP-009)."""
     client = opened(revision)
     call, exchange = ask(client)
     fields = fields_of(exchange)
@@ -109,7 +109,8 @@ def test_a_body_may_come_in_any_pieces(revision: str, size: int) -> None:
 
 
 def test_a_stream_brings_what_comes_before_the_answer() -> None:
-    """Progress, and what the server asks; the answer to that is a POST of its own."""
+    """Progress and questions of the server come before the response; each answer to a question
+    is a POST of its own."""
     client = opened(LEGACY)
     call, exchange = ask(client, progress=True)
     stream(exchange, event(note("notifications/progress", {"progressToken": 2, "progress": 1})))
@@ -130,7 +131,7 @@ def test_a_stream_brings_what_comes_before_the_answer() -> None:
 
 
 def test_a_request_of_the_server_may_be_answered_with_an_error_or_progress() -> None:
-    """Each is a POST of its own."""
+    """Each error or progress notification must be a POST of its own."""
     client = opened(LEGACY)
     _, exchange = ask(client)
     stream(exchange, event(request(1, "roots/list", {"_meta": {"progressToken": "p"}})))
@@ -142,7 +143,7 @@ def test_a_request_of_the_server_may_be_answered_with_an_error_or_progress() -> 
 
 
 def test_a_batch_of_the_server_is_answered_with_one() -> None:
-    """In the one revision that has them (HTTP-010)."""
+    """In 2025-03-26 a batch of the server must be answered with one batch (HTTP-010)."""
     client = opened("2025-03-26")
     _, exchange = ask(client)
     stream(exchange, event([request(1, "ping"), request(2, "roots/list"), CHANGED]))
@@ -155,8 +156,67 @@ def test_a_batch_of_the_server_is_answered_with_one() -> None:
     assert events_of(client) == [MessageUndelivered(session=None, is_answer=True)]
 
 
+def test_an_answer_names_the_exchange_that_waits_for_it() -> None:
+    """Who has few connections can tell which calls end only when a message is sent."""
+    client = opened(LEGACY, get=True)
+    listening = take(client)
+    stream(listening, event(request(1, "roots/list")))
+    _, exchange = ask(client)
+    wanting_progress = request(2, "roots/list", {"_meta": {"progressToken": "p"}})
+    stream(exchange, event(wanting_progress), event(request(3, "roots/list")))
+    requests = [one for one in events_of(client) if isinstance(one, RequestReceived)]
+    beside, first, second = [one.request for one in requests]
+    client.send_progress(first, 1)
+    assert take(client).asker is None  # the server does not wait for it
+    client.send_result(first, {"roots": []})
+    assert take(client).asker is exchange
+    client.send_result(beside, {"roots": []})
+    assert take(client).asker is None
+    client.send_notification("notifications/roots/list_changed")
+    assert take(client).asker is None
+    exchange.receive_failure("reset")
+    client.send_result(second, {"roots": []})
+    assert take(client).asker is None
+    assert (exchange.asker, listening.asker) == (None, None)
+
+
+def test_a_stream_that_is_resumed_can_be_told_from_others() -> None:
+    """Who has few connections can close it, and nothing is lost."""
+    client = opened(LEGACY, get=True, config=Config(max_reconnects=1))
+    listening = take(client)
+    assert listening.is_resumable
+    _, exchange = ask(client)
+    assert not exchange.is_resumable
+    stream(exchange, event(CHANGED))
+    assert not exchange.is_resumable  # after which event?
+    exchange.receive_data(event(CHANGED, id="1"))
+    assert exchange.is_resumable
+    exchange.receive_failure("reset")
+    assert not exchange.is_resumable  # is over
+    client.handle_timeout(2)
+    resumed = take(client)
+    assert resumed.is_resumable
+    stream(resumed)
+    assert not resumed.is_resumable  # for the last time, unless it brings something
+    resumed.receive_data(event(CHANGED, id="2"))
+    assert resumed.is_resumable
+    listening.receive_end()
+    assert not listening.is_resumable
+    client.close()
+    (deleting,) = [one for one in exchanges_of(client) if one.method == "DELETE"]
+    assert not deleting.is_resumable
+
+
+def test_a_modern_stream_is_not_resumed() -> None:
+    """Its events have no ids that count."""
+    client = opened(MODERN)
+    _, exchange = ask(client)
+    stream(exchange, event(note("notifications/message"), id="1"))
+    assert not exchange.is_resumable
+
+
 def test_what_the_server_asks_is_answered_while_the_limit_is_reached() -> None:
-    """The call waits for it: there must be a way."""
+    """The call waits for the answer, so the limit on exchanges must not hold it back."""
     client = opened(config=Config(max_requests=1), get=True)
     listening = take(client)
     call, exchange = ask(client)
@@ -169,7 +229,7 @@ def test_what_the_server_asks_is_answered_while_the_limit_is_reached() -> None:
 
 
 def test_a_server_may_take_its_time_to_end_a_stream() -> None:
-    """Then it is closed: a stream that brings nothing more is not kept."""
+    """A stream must be closed some time after its response, or it would keep a connection."""
     client = opened(LEGACY, now=0.0)
     call, exchange = ask(client)
     stream(exchange, event(answer(client, call)), now=1.0)
@@ -195,7 +255,7 @@ def test_without_a_clock_such_a_stream_is_left_alone() -> None:
 
 @ERAS
 def test_an_answer_on_another_stream_ends_the_exchange(revision: str) -> None:
-    """It is the one answer, wherever it comes: nothing is left to wait for."""
+    """The response may arrive on any stream, and ends the wait for it."""
     client = opened(revision)
     first, exchange = ask(client)
     second, other = ask(client)
@@ -208,7 +268,7 @@ def test_an_answer_on_another_stream_ends_the_exchange(revision: str) -> None:
 
 
 def test_an_answer_names_its_request_in_another_type() -> None:
-    """It is taken, as on any transport, and reported."""
+    """A response whose id has another type must be matched, and reported."""
     client = opened(MODERN)
     call, exchange = ask(client)
     respond(exchange, body={**answer(client, call), "id": str(call.id)})
@@ -218,7 +278,7 @@ def test_an_answer_names_its_request_in_another_type() -> None:
 
 
 def test_questions_are_answered_with_the_same_fields() -> None:
-    """The second round is a POST like the first one."""
+    """The second round must have the headers of the first one."""
     client = opened(MODERN, capabilities={"elicitation": {}})
     call, exchange = ask(client)
     respond(exchange, body=input_required(call.id, {"q": FORM}, "state"))
@@ -235,7 +295,7 @@ def test_questions_are_answered_with_the_same_fields() -> None:
 
 @pytest.mark.parametrize("is_stream", [True, False])
 def test_a_request_that_is_to_be_sent_again_is(is_stream: bool) -> None:
-    """Nothing is asked: the same call goes on, and the stream of before is of no more use."""
+    """A round without questions must repeat the call, and the old stream is closed."""
     client = opened(MODERN, now=0.0)
     call, exchange = ask(client)
     again = input_required(call.id, None, "state")
@@ -257,7 +317,7 @@ def test_a_request_that_is_to_be_sent_again_is(is_stream: bool) -> None:
 
 
 def test_listings_pings_and_pages_go_the_same_way() -> None:
-    """Each exchange says what it is for, and a refusal what it ends."""
+    """Each exchange must name its purpose, and a refusal must end the right request."""
     client = opened(LEGACY, now=0.0)
     listing = client.send_paginated("tools/list", auto=False)
     exchange = take(client)
@@ -288,7 +348,7 @@ def test_listings_pings_and_pages_go_the_same_way() -> None:
     ],
 )
 def test_an_answer_in_another_form_is_none(revision: str, form: str | None, body: bytes) -> None:
-    """A login page is not an answer; it is not even read."""
+    """A login page is no response, and must not be read."""
     client = opened(revision)
     _, exchange = ask(client)
     respond(exchange, 200, body, form=form)
@@ -298,7 +358,7 @@ def test_an_answer_in_another_form_is_none(revision: str, form: str | None, body
 
 @ERAS
 def test_a_request_is_not_answered_with_accepted(revision: str) -> None:
-    """202 is for what has no answer: waiting for one would be waiting for ever."""
+    """202 promises no response, so a request would wait for ever."""
     client = opened(revision)
     _, exchange = ask(client)
     respond(exchange, 202)
@@ -308,7 +368,7 @@ def test_a_request_is_not_answered_with_accepted(revision: str) -> None:
 @ERAS
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[]", b"7", b'{"jsonrpc":"2.0"}'])
 def test_a_body_that_holds_no_answer_ends_the_call(revision: str, body: bytes) -> None:
-    """Whatever it is: nothing else will come."""
+    """No response can come after a body without one."""
     client = opened(revision)
     _, exchange = ask(client)
     respond(exchange, 200, body, form="application/json")
@@ -319,7 +379,7 @@ def test_a_body_that_holds_no_answer_ends_the_call(revision: str, body: bytes) -
 
 @ERAS
 def test_a_body_that_answers_another_request_ends_the_call(revision: str) -> None:
-    """It does not answer this one."""
+    """A response with another id must not be taken for the response to this call."""
     client = opened(revision)
     _, exchange = ask(client)
     respond(exchange, body=result(77, OK))
@@ -327,7 +387,7 @@ def test_a_body_that_answers_another_request_ends_the_call(revision: str) -> Non
 
 
 def test_an_error_that_names_no_request_ends_the_call() -> None:
-    """It is told as it came; what it is about cannot be known."""
+    """An error without an id must be reported as it came, and the call must end."""
     client = opened(LEGACY)
     _, exchange = ask(client)
     respond(exchange, body={"jsonrpc": "2.0", "error": {"code": -32700, "message": "no"}})
@@ -336,7 +396,7 @@ def test_an_error_that_names_no_request_ends_the_call() -> None:
 
 @ERAS
 def test_a_body_over_the_limit_is_not_kept(revision: str) -> None:
-    """It is given up as soon as it is too long, not when it ends, if it ever does."""
+    """A body must be given up when it crosses the limit, since it may never end."""
     client = opened(revision, config=Config(max_message_bytes=1000))
     _, exchange = ask(client)
     head(exchange, 200, "application/json")
@@ -350,7 +410,7 @@ def test_a_body_over_the_limit_is_not_kept(revision: str) -> None:
 
 @ERAS
 def test_a_body_over_the_limit_is_told_with_its_size_where_the_head_tells_it(revision: str) -> None:
-    """A user who raises the limit needs the size. The head may be wrong, though."""
+    """A user who raises the limit needs the size, although the head may be wrong."""
     for said, size in ((b"2000", "2000"), (b"900", "more than 1000"), (b"no", "more than 1000")):
         client = opened(revision, config=Config(max_message_bytes=1000))
         _, exchange = ask(client)
@@ -365,7 +425,7 @@ def test_a_body_over_the_limit_is_told_with_its_size_where_the_head_tells_it(rev
 
 
 def test_a_body_may_be_over_the_limit_at_once() -> None:
-    """The report shows how it begins."""
+    """The report must show how the body begins, also if it comes in one piece."""
     client = opened(LEGACY, config=Config(max_message_bytes=1000))
     client.send_notification("notifications/roots/list_changed")
     exchange = take(client)
@@ -378,7 +438,7 @@ def test_a_body_may_be_over_the_limit_at_once() -> None:
 
 
 def test_a_notification_over_the_limit_is_passed_over() -> None:
-    """Its start says that it is not the answer, which may still come."""
+    """A long event that is known to be no response must not end the call."""
     client = opened(MODERN, config=Config(max_message_bytes=1000))
     call, exchange = ask(client)
     stream(exchange, event(note("notifications/x", {"y": "z" * 1000})), event(answer(client, call)))
@@ -388,7 +448,7 @@ def test_a_notification_over_the_limit_is_passed_over() -> None:
 
 
 def test_a_stream_of_comments_only_ends_with_the_timeout() -> None:
-    """Signs of life are none of progress."""
+    """Comments must not restart the timeout, because they are no progress."""
     client = opened(MODERN, now=0.0)
     call, exchange = ask(client, timeout=5.0, now=0.0)
     stream(exchange)
@@ -408,7 +468,7 @@ def test_a_stream_of_comments_only_ends_with_the_timeout() -> None:
 @ERAS
 @pytest.mark.parametrize("coding", ["gzip", "BR", "identity, gzip"])
 def test_a_coding_that_was_not_asked_for_is_not_read(revision: str, coding: str) -> None:
-    """It was asked for none: what is in there may be of any size."""
+    """A compressed body may be of any size once it is unpacked, and the client asked for none."""
     client = opened(revision)
     _, exchange = ask(client)
     respond(exchange, body=b"\x1f\x8b", form="application/json", more={"content-encoding": coding})
@@ -417,7 +477,7 @@ def test_a_coding_that_was_not_asked_for_is_not_read(revision: str, coding: str)
 
 
 def test_the_coding_that_is_none_is_read() -> None:
-    """`identity` says nothing."""
+    """`identity` means that the body is not encoded."""
     client = opened(MODERN)
     call, exchange = ask(client)
     more = {"Content-Encoding": "Identity", "Server": "x", "X-Odd": "y", "Mcp-Session-Id": "no"}
@@ -430,7 +490,7 @@ def test_the_coding_that_is_none_is_read() -> None:
 
 @ERAS
 def test_a_connection_that_fails_loses_the_call(revision: str) -> None:
-    """The server may have done it or not: nothing is sent twice."""
+    """The server may have run the call, so it must not be sent twice."""
     client = opened(revision)
     call, exchange = ask(client)
     exchange.receive_failure("connection refused")
@@ -443,7 +503,7 @@ def test_a_connection_that_fails_loses_the_call(revision: str) -> None:
 
 @ERAS
 def test_an_answer_that_breaks_off_loses_the_call(revision: str) -> None:
-    """Half a body is none."""
+    """An incomplete body must not be taken for a response."""
     client = opened(revision)
     _, exchange = ask(client)
     head(exchange, 200, "application/json")
@@ -462,7 +522,7 @@ def test_a_response_without_a_head_is_a_broken_one(revision: str) -> None:
 
 
 def test_a_head_may_be_announced() -> None:
-    """Informational responses come before the answer."""
+    """Informational (1xx) responses come before the response itself."""
     client = opened(MODERN)
     call, exchange = ask(client)
     head(exchange, 100)
@@ -472,7 +532,7 @@ def test_a_head_may_be_announced() -> None:
 
 
 def test_a_second_head_changes_nothing() -> None:
-    """An adapter that calls twice is not punished."""
+    """An adapter that reports a head twice must not break the exchange."""
     client = opened(MODERN)
     call, exchange = ask(client)
     head(exchange, 200, "application/json")
@@ -484,7 +544,7 @@ def test_a_second_head_changes_nothing() -> None:
 
 @pytest.mark.parametrize("is_answer", [True, False])
 def test_what_has_no_answer_may_be_lost(is_answer: bool) -> None:
-    """There is no ending that could say so: an event does."""
+    """A notification has no ending, so its loss must be an event."""
     client = opened(LEGACY)
     if is_answer:
         _, exchange = ask(client)
@@ -497,7 +557,7 @@ def test_what_has_no_answer_may_be_lost(is_answer: bool) -> None:
 
 
 def test_a_subscription_may_be_refused_or_lost() -> None:
-    """Its handle has an ending of its own for each."""
+    """The handle of a subscription must end with the right reason in each case."""
     client = opened(MODERN)
     subscription = client.listen({"toolsListChanged": True})
     respond(take(client), 500)
@@ -515,7 +575,7 @@ def test_a_subscription_may_be_refused_or_lost() -> None:
 @pytest.mark.parametrize("status", [400, 404, 500])
 @pytest.mark.parametrize("id", ["right", None, "missing"])
 def test_an_error_in_a_refusal_is_the_answer(revision: str, status: int, id: str | None) -> None:
-    """Many servers leave out the id: the exchange says whose it is."""
+    """Many servers leave out the id of an error; the exchange tells which request it answers."""
     client = opened(revision, session=None)
     call, exchange = ask(client)
     body: JSONObject = refusal(call, -32601, {"x": 1})
@@ -529,7 +589,7 @@ def test_an_error_in_a_refusal_is_the_answer(revision: str, status: int, id: str
 
 
 def test_an_error_in_a_refusal_with_another_id_is_the_answer_too() -> None:
-    """It can be the answer to nothing else; that it is odd is reported."""
+    """The error can only answer this request; its wrong id must be reported."""
     client = opened(MODERN)
     call, exchange = ask(client)
     respond(exchange, 400, error(99, -32602))
@@ -545,7 +605,7 @@ def test_an_error_in_a_refusal_with_another_id_is_the_answer_too() -> None:
     "body", [b"", b"gone", b'{"error":"x"}', b'{"error":{"code":"1"}}', b'{"result":{}}', b"[1]"]
 )
 def test_a_refusal_without_an_error_is_told_by_its_status(revision: str, body: bytes) -> None:
-    """It is shaped unlike an error of the server, so that the two cannot be confused."""
+    """A status alone must not look like a JSON-RPC error of the server."""
     client = opened(revision)
     call, exchange = ask(client)
     respond(exchange, 500, body, form="text/plain")
@@ -580,7 +640,7 @@ def test_a_refusal_without_an_error_is_told_by_its_status(revision: str, body: b
 def test_a_server_says_when_to_come_again(
     status: int, fields: dict[str, str], at: float | None, wait: float | None
 ) -> None:
-    """In seconds, or as a date, for which somebody has to know what time it is."""
+    """Retry-After has seconds, or a date that needs the current time."""
     client = opened(MODERN)
     call, exchange = ask(client)
     respond(exchange, status, b"busy", fields, at=at)
@@ -593,7 +653,7 @@ def test_a_server_says_when_to_come_again(
 
 
 def test_an_error_may_come_with_a_time_to_wait() -> None:
-    """The ending is the error; the event beside it says when."""
+    """The request must end with the error, and an event must have the time of Retry-After."""
     client = opened(MODERN)
     call, exchange = ask(client)
     respond(exchange, 503, refusal(call, -32603), {"Retry-After": "1"})
@@ -604,7 +664,7 @@ def test_an_error_may_come_with_a_time_to_wait() -> None:
 
 
 def test_a_refusal_that_breaks_off_loses_what_it_was_for() -> None:
-    """The rest of the refusal is unknown."""
+    """An incomplete refusal must end its request as lost."""
     client = opened(MODERN)
     _, exchange = ask(client)
     head(exchange, 400, "application/json")
@@ -619,7 +679,7 @@ def test_a_refusal_that_breaks_off_loses_what_it_was_for() -> None:
 
 @pytest.mark.parametrize(("status", "rules"), [(200, ["HTTP-014"]), (204, ["HTTP-014"]), (202, [])])
 def test_a_notification_is_accepted_with_202(status: int, rules: list[str]) -> None:
-    """Servers that say so in another way are understood."""
+    """Servers that accept a notification with another 2xx status must be understood."""
     client = opened(LEGACY)
     client.send_notification("notifications/roots/list_changed")
     exchange = take(client)
@@ -632,7 +692,7 @@ def test_a_notification_is_accepted_with_202(status: int, rules: list[str]) -> N
 
 
 def test_a_notification_is_not_answered_with_a_stream() -> None:
-    """It would never end."""
+    """A stream that answers a notification must be closed, because it would never end."""
     client = opened(MODERN)
     client.send_notification("custom/note")
     exchange = take(client)
@@ -642,7 +702,7 @@ def test_a_notification_is_not_answered_with_a_stream() -> None:
 
 
 def test_a_body_nobody_reads_may_break_off() -> None:
-    """What mattered was the status."""
+    """Only the status matters, so an incomplete body must not be a fault."""
     client = opened(LEGACY)
     client.send_notification("notifications/roots/list_changed")
     exchange = take(client)
@@ -656,7 +716,8 @@ def test_a_body_nobody_reads_may_break_off() -> None:
 
 
 def test_a_modern_request_is_cancelled_by_the_end_of_its_exchange() -> None:
-    """The server sees that; there is no notification for it on HTTP (CANC-017)."""
+    """The server sees the disconnect, and 2026-07-28 has no notification for it on HTTP
+    (CANC-017)."""
     client = opened(MODERN)
     call, exchange = ask(client)
     assert client.cancel(call, reason="user")
@@ -668,7 +729,7 @@ def test_a_modern_request_is_cancelled_by_the_end_of_its_exchange() -> None:
 
 
 def test_a_legacy_request_is_cancelled_by_a_notification() -> None:
-    """There the end of an exchange means nothing (SSE-013)."""
+    """In legacy revisions a disconnect does not cancel the request (SSE-013)."""
     client = opened(LEGACY)
     call, exchange = ask(client)
     assert client.cancel(call, reason="user")
@@ -683,7 +744,7 @@ def test_a_legacy_request_is_cancelled_by_a_notification() -> None:
 
 @ERAS
 def test_what_was_never_sent_is_taken_back(revision: str) -> None:
-    """The server knows nothing of it, and need not be told."""
+    """A request that was not sent yet must be dropped without a cancellation."""
     client = opened(revision)
     call = client.send_request("tools/call", {"name": "t"})
     assert client.unsent_bytes > 0
@@ -694,7 +755,7 @@ def test_what_was_never_sent_is_taken_back(revision: str) -> None:
 
 
 def test_a_request_that_times_out_is_cancelled() -> None:
-    """In either era in its own way."""
+    """A timeout must cancel the request in the form of its era."""
     client = opened(LEGACY, now=0.0)
     _, exchange = ask(client, timeout=2.0)
     client.handle_timeout(2.0)
@@ -706,7 +767,7 @@ def test_a_request_that_times_out_is_cancelled() -> None:
 
 
 def test_messages_without_an_answer_wait_while_too_many_are_under_way() -> None:
-    """A server that does not answer cannot make a client open connections without end."""
+    """A server that does not respond must not make a client open connections without end."""
     client = opened(LEGACY, config=Config(max_requests=2))
     for _ in range(16):
         client.send_notification("notifications/roots/list_changed")
@@ -720,7 +781,7 @@ def test_messages_without_an_answer_wait_while_too_many_are_under_way() -> None:
 
 
 def test_a_server_that_takes_nothing_ends_the_connection() -> None:
-    """What waits is bounded, as on any transport."""
+    """Unsent messages are bounded, as on any transport."""
     client = opened(LEGACY, config=Config(max_unsent_bytes=400))
     call = client.send_request("tools/call", {"name": "t"})
     client.send_notification("notifications/roots/list_changed", {"x": "y" * 300})
@@ -731,7 +792,7 @@ def test_a_server_that_takes_nothing_ends_the_connection() -> None:
 
 
 def test_a_request_that_would_never_fit_raises() -> None:
-    """Nothing else is touched."""
+    """A request over the limit must raise, and change nothing."""
     client = opened(LEGACY, config=Config(max_unsent_bytes=400), session=None)
     with pytest.raises(LocalProtocolError, match=r"has 467 bytes.* is 400") as caught:
         client.send_request("tools/call", {"name": "t" * 400})
@@ -741,7 +802,7 @@ def test_a_request_that_would_never_fit_raises() -> None:
 
 
 def test_a_request_that_finds_no_room_ends_the_connection() -> None:
-    """Its own ending comes, too."""
+    """The request itself must have its ending too."""
     client = opened(LEGACY, config=Config(max_unsent_bytes=400), session=None)
     calls = [client.send_request("tools/call", {"name": "t" * 200}) for _ in range(2)]
     failed = [one for one in events_of(client) if isinstance(one, RequestFailed)]
@@ -750,7 +811,7 @@ def test_a_request_that_finds_no_room_ends_the_connection() -> None:
 
 
 def test_a_server_that_makes_the_client_talk_ends_the_connection() -> None:
-    """Answers that the library gives by itself are bounded, too."""
+    """Automatic responses of the library must count towards the limit."""
     client = opened(LEGACY, config=Config(max_unsent_bytes=400), session=None)
     _, exchange = ask(client)
     stream(exchange, event(request("y" * 400, "ping")))  # to it there is no answer that fits
@@ -761,7 +822,7 @@ def test_a_server_that_makes_the_client_talk_ends_the_connection() -> None:
 
 
 def test_events_that_nobody_takes_are_a_reason_to_pause() -> None:
-    """It is advice: nothing is refused."""
+    """`paused` is advice to stop reading: no message may be refused because of it."""
     client = opened(MODERN, config=Config(max_events=1))
     assert not client.paused
     _, exchange = ask(client)
@@ -770,7 +831,7 @@ def test_events_that_nobody_takes_are_a_reason_to_pause() -> None:
 
 
 def test_events_that_hold_much_are_a_reason_to_pause() -> None:
-    """Each event of a stream counts with its message."""
+    """Each event of a stream must count with the size of its message."""
     client = opened(MODERN, config=Config(max_event_bytes=500))
     events_of(client)
     _, exchange = ask(client)
@@ -798,7 +859,7 @@ def test_an_exchange_shows_no_secrets() -> None:
 
 @ERAS
 def test_a_body_does_not_answer_another_request(revision: str) -> None:
-    """It was taken for the answer to that, and the request it came for had none."""
+    """The body was taken for the response to another request, and its own request had none."""
     client = opened(revision)
     first, crossed = ask(client)
     second, own = ask(client)
@@ -815,7 +876,7 @@ def test_a_body_does_not_answer_another_request(revision: str) -> None:
 
 
 def test_an_array_does_not_answer_another_request() -> None:
-    """In 2025-03-26 a body may hold several answers, but not those."""
+    """In 2025-03-26 a body may hold several responses, but only to the requests of its POST."""
     client = opened("2025-03-26")
     first, crossed = ask(client)
     second, own = ask(client)
@@ -873,7 +934,7 @@ def test_what_has_begun_to_be_answered_is_not_sent_again(revision: str) -> None:
 def test_a_notification_is_sent_again_if_that_makes_no_difference(
     method: str, is_sent: bool
 ) -> None:
-    """Of those that are not of the specification nobody knows."""
+    """Notifications of the specification may be repeated; others may have an effect each time."""
     client = opened()
     client.send_notification(method)
     exchange = take(client)
@@ -883,7 +944,7 @@ def test_a_notification_is_sent_again_if_that_makes_no_difference(
 
 
 def test_an_answer_is_sent_again() -> None:
-    """The server ignores the second one, and would wait for ever for the first."""
+    """A server ignores a second response, but would wait for ever for a lost one."""
     client = opened(get=True)
     stream(take(client), event(request(7, "roots/list")))
     client.send_result(only(RequestReceived, events_of(client)).request, {"roots": []})
@@ -908,7 +969,7 @@ def test_a_stream_and_the_end_of_a_session_are_asked_for_again_at_once() -> None
 
 
 def test_what_nobody_waits_for_any_more_is_not_sent_again() -> None:
-    """Its answer came another way."""
+    """A request whose response came on another stream must not be repeated."""
     client = opened()
     call, exchange = ask(client, "tools/list", {})
     client.cancel(call)
@@ -921,7 +982,7 @@ def test_what_nobody_waits_for_any_more_is_not_sent_again() -> None:
 
 @pytest.mark.parametrize("how", ["cancel", "timeout"])
 def test_the_stream_of_a_call_that_was_given_up_is_read_a_little_longer(how: str) -> None:
-    """Some gateways send the next notifications on it, and those were lost."""
+    """Some gateways send the next notifications on this stream, and they were lost."""
     client = opened(LEGACY, now=0.0)
     call, exchange = ask(client, timeout=5.0)
     stream(exchange)
@@ -943,7 +1004,7 @@ def test_the_stream_of_a_call_that_was_given_up_is_read_a_little_longer(how: str
 
 
 def test_such_a_stream_may_end_by_itself() -> None:
-    """Then there is nothing to close."""
+    """A stream that has ended must not be closed again."""
     client = opened(LEGACY, now=0.0)
     call, exchange = ask(client)
     stream(exchange)
@@ -955,7 +1016,7 @@ def test_such_a_stream_may_end_by_itself() -> None:
 
 
 def test_not_many_such_streams_are_read() -> None:
-    """A user who gives up all the time would have a connection for each."""
+    """Many cancelled calls must not keep a connection each."""
     client = opened(LEGACY, now=0.0)
     exchanges: list[ClientExchange] = []
     for _ in range(10):
@@ -971,7 +1032,7 @@ def test_not_many_such_streams_are_read() -> None:
 
 
 def test_without_a_clock_such_a_stream_is_closed() -> None:
-    """It might be read for ever."""
+    """Without a clock the stream might be read for ever."""
     client = opened(LEGACY, now=None)
     call, exchange = ask(client)
     stream(exchange)

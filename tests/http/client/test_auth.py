@@ -54,7 +54,7 @@ CHALLENGE = {"WWW-Authenticate": 'Bearer resource_metadata="https://a/x", scope=
 
 
 def keeping(revision: str = MODERN, **settings: Any) -> ClientEndpoint:
-    """A client that keeps what it was not allowed."""
+    """A client that keeps the requests that were refused with 401."""
     settings.setdefault("headers", [("Authorization", TOKEN)])
     return opened(revision, authorize=True, **settings)
 
@@ -88,7 +88,7 @@ def keeping(revision: str = MODERN, **settings: Any) -> ClientEndpoint:
     ],
 )
 def test_challenges_are_read(field: str, challenges: list[Challenge]) -> None:
-    """One line may hold several, and whatever cannot be read (AUTH-036)."""
+    """One header may hold several challenges, and text that cannot be read (AUTH-036, AUTH-220)."""
     client = opened(MODERN)
     _, exchange = ask(client)
     respond(exchange, 401, more={"WWW-Authenticate": field})
@@ -97,7 +97,7 @@ def test_challenges_are_read(field: str, challenges: list[Challenge]) -> None:
 
 
 def test_challenges_may_stand_on_several_lines() -> None:
-    """They are in the order of the server's."""
+    """Challenges on several header lines must keep the server's order."""
     client = opened(MODERN)
     call, exchange = ask(client)
     lines = [(b"WWW-Authenticate", b"Bearer"), (b"www-authenticate", b"Basic")]
@@ -109,7 +109,7 @@ def test_challenges_may_stand_on_several_lines() -> None:
 
 @pytest.mark.parametrize("name", ["WWW-Authenticate", b"www-authenticate"])
 def test_fields_of_a_response_may_be_a_mapping(name: Any) -> None:
-    """They were read as pairs, and those of two letters did not even fail."""
+    """A mapping was read as pairs, and names of two letters did not even raise."""
     client = opened(MODERN)
     _, exchange = ask(client)
     exchange.receive_head(401, {name: "Bearer"})
@@ -119,7 +119,7 @@ def test_fields_of_a_response_may_be_a_mapping(name: Any) -> None:
 
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_call_without_authorization_ends(status: int) -> None:
-    """Where nobody wants to be asked."""
+    """Without the setting to wait for credentials, a 401 must end the call."""
     client = opened(MODERN)
     call, exchange = ask(client)
     respond(exchange, status, b"no", CHALLENGE)
@@ -134,7 +134,7 @@ def test_a_call_without_authorization_ends(status: int) -> None:
 
 
 def test_forbidden_without_a_challenge_is_a_refusal() -> None:
-    """There is nothing that could be shown."""
+    """A 403 without a challenge cannot be cured by credentials."""
     client = keeping()
     _, exchange = ask(client)
     respond(exchange, 403, b"no")
@@ -153,7 +153,7 @@ def test_a_notification_without_authorization_is_refused() -> None:
 
 
 def test_a_stream_without_authorization_is_not_available() -> None:
-    """Requests are asked for theirs."""
+    """A 401 to GET must not ask for credentials, which requests ask for themselves."""
     client = opened(LEGACY, get=True)
     respond(take(client), 401)
     assert kinds(events_of(client)) == [AuthorizationRequired, StreamUnavailable]
@@ -174,7 +174,7 @@ def test_a_start_without_authorization_fails() -> None:
 
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_call_waits_for_authorization(status: int) -> None:
-    """Its handle stays the same, and so does its message (AUTH-036)."""
+    """The handle and the message of a call must stay the same while it waits (AUTH-036)."""
     client = keeping()
     call, exchange = ask(client)
     respond(exchange, status, b"no", CHALLENGE)
@@ -192,7 +192,7 @@ def test_a_call_waits_for_authorization(status: int) -> None:
 
 
 def test_a_start_waits_for_authorization() -> None:
-    """In either era, and the notification after it, too."""
+    """A start in either era must wait for credentials, and so must the notification after it."""
     client = begun(revisions=BOTH, authorize=True, get_stream=False)
     respond(take(client), 401)
     client.authorize([("authorization", "1")])
@@ -219,9 +219,10 @@ def test_a_start_waits_for_authorization() -> None:
 def test_a_probe_refused_for_good_credentials_means_a_handshake(
     status: int, name: str, authorize: bool
 ) -> None:
-    """Neighbour of case c281: servers answer 401 to whatever has no session, but `initialize`.
+    """Neighbour of case c281: some servers answer 401 to everything without a session, except
+    `initialize`.
 
-    Whoever may be asked for a token would be asked for one that is not needed.
+    A user would be asked for a token that is not needed.
     """
     client = begun(revisions=BOTH, authorize=authorize, headers=[(name, TOKEN)])
     probe = take(client)
@@ -234,7 +235,7 @@ def test_a_probe_refused_for_good_credentials_means_a_handshake(
 
 
 def test_where_the_handshake_wants_others_too_that_is_said() -> None:
-    """Neighbour of case c281: 401 to both is a matter of the credentials."""
+    """Neighbour of case c281: 401 to probe and handshake means that the credentials are wrong."""
     client = begun(revisions=BOTH, headers=[("Authorization", TOKEN)])
     respond(take(client), 401)
     respond(take(client), 401, b"", CHALLENGE)
@@ -261,8 +262,20 @@ def test_a_start_with_an_old_token_begins_again_with_a_new_one() -> None:
     assert only(Ready, events_of(client)).revision == MODERN
 
 
+def test_a_probe_that_needs_a_nonce_is_not_taken_for_the_wrong_era() -> None:
+    """With `initialize`, a server of both eras would be opened in the legacy one."""
+    client = begun(revisions=BOTH, authorize=True, headers=[("Authorization", "DPoP token")])
+    wanted = {"WWW-Authenticate": 'DPoP error="use_dpop_nonce"', "DPoP-Nonce": "n1"}
+    probe = take(client)
+    respond(probe, 401, more=wanted)
+    assert probe.dpop_nonce == "n1"
+    assert only(AuthorizationRequired, events_of(client)).kept
+    client.authorize([("Authorization", "DPoP token")])
+    assert message_of(take(client))["method"] == "server/discover"
+
+
 def test_a_start_is_not_shown_more_than_five_in_vain_in_either_era() -> None:
-    """Each time it is another request that is refused."""
+    """Attempts must be counted over all requests of the start, each of which is refused once."""
     client = begun(revisions=BOTH, authorize=True, headers=[("Authorization", TOKEN)])
     for _ in range(5):
         respond(take(client), 401)
@@ -279,14 +292,14 @@ def test_a_start_is_not_shown_more_than_five_in_vain_in_either_era() -> None:
 
 
 def test_a_client_of_one_era_asks_for_authorization_at_once() -> None:
-    """There is no handshake that could decide."""
+    """A modern client has no handshake that could explain a 401."""
     client = begun(MODERN, authorize=True, headers=[("Authorization", TOKEN)])
     respond(take(client), 401)
     assert only(AuthorizationRequired, events_of(client)).kept
 
 
 def test_what_was_under_way_meanwhile_is_sent_again_by_itself() -> None:
-    """It was refused for credentials that are no longer used: nobody is asked twice."""
+    """Requests that were refused for old credentials must not ask for new ones again."""
     client = keeping()
     first, one = ask(client)
     second, other = ask(client)
@@ -304,7 +317,7 @@ def test_what_was_under_way_meanwhile_is_sent_again_by_itself() -> None:
 
 
 def test_the_stream_waits_for_authorization_too() -> None:
-    """Also where it is taken up again."""
+    """The GET stream must wait for credentials, also when it is resumed."""
     client = keeping(LEGACY, get=True)
     respond(take(client), 401)
     client.authorize([])
@@ -318,7 +331,7 @@ def test_the_stream_waits_for_authorization_too() -> None:
 
 
 def test_the_rest_of_an_answer_waits_for_authorization_too() -> None:
-    """A token may expire while a stream is broken."""
+    """A token may expire while a broken stream waits to be resumed."""
     client = keeping(LEGACY)
     call, exchange = ask(client)
     stream(exchange, b"id: a\ndata:\n\n", ends=True)
@@ -333,7 +346,7 @@ def test_the_rest_of_an_answer_waits_for_authorization_too() -> None:
 
 
 def test_there_may_be_no_authorization() -> None:
-    """Then all that waits for it ends, each in its way."""
+    """If no credentials are supplied, each waiting request must get its own ending."""
     client = keeping(LEGACY, get=True)
     listening = take(client)
     call, exchange = ask(client)
@@ -355,16 +368,37 @@ def test_there_may_be_no_authorization() -> None:
     assert client.give_up() == 0
 
 
+@pytest.mark.parametrize("is_supplied", [True, False])
+def test_a_refusal_that_is_answered_is_not_reported_any_more(is_supplied: bool) -> None:
+    """The application has taken the first event only: it would ask its user a second time."""
+    client = keeping()
+    calls = [ask(client) for _ in range(3)]
+    for _, exchange in calls:
+        respond(exchange, 401)
+    first = client.next_event()
+    assert isinstance(first, AuthorizationRequired)
+    if is_supplied:
+        assert client.authorize([("Authorization", "Bearer new")]) == 3
+        assert events_of(client) == []
+        assert len(exchanges_of(client)) == 3
+    else:
+        assert client.give_up() == 3
+        told = [one for one in events_of(client) if isinstance(one, AuthorizationRequired)]
+        assert [one.kept for one in told] == [False] * 3
+    respond(ask(client)[1], 401)
+    assert only(AuthorizationRequired, events_of(client)).kept
+
+
 def test_a_start_may_get_no_authorization() -> None:
-    """What else waits ends with the conversation."""
+    """If a start gets no credentials, all waiting requests must end with the conversation."""
     client = begun(revisions=BOTH, authorize=True)
     respond(take(client), 401)
     assert client.give_up() == 1
-    assert isinstance(events_of(client)[2], ConnectionFailed)
+    assert isinstance(events_of(client)[1], ConnectionFailed)
 
 
 def test_the_session_may_end_while_others_wait() -> None:
-    """Giving up one may end all the others."""
+    """Giving up one request may end the session, and with it all other waiting requests."""
     client = begun(LEGACY, authorize=True, get_stream=False)
     respond(take(client), body=initialized(1), more={"mcp-session-id": "s"})
     respond(take(client), 202)
@@ -381,9 +415,9 @@ def test_the_session_may_end_while_others_wait() -> None:
 @pytest.mark.parametrize("how", ["cancel", "timeout"])
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
 def test_a_call_may_end_while_it_waits(how: str, revision: str) -> None:
-    """The server has refused it: there is nothing to be cancelled there."""
+    """The server has refused the call, so no cancellation must be sent."""
     client = keeping(revision, now=0.0)
-    call, exchange = ask(client, timeout=5.0)
+    call, exchange = ask(client, max_timeout=5.0)
     respond(exchange, 401)
     events_of(client)
     if how == "cancel":
@@ -395,8 +429,70 @@ def test_a_call_may_end_while_it_waits(how: str, revision: str) -> None:
     assert client.authorize([], now=6.0) == 0
 
 
+def test_a_call_is_not_charged_for_the_time_that_a_user_takes() -> None:
+    """A timeout is for silence of the server, which has answered; it begins anew."""
+    client = keeping(MODERN, now=0.0)
+    call, exchange = ask(client, timeout=5.0)
+    respond(exchange, 401)
+    events_of(client)
+    client.handle_timeout(100.0)
+    assert events_of(client) == []
+    client.authorize([], now=101.0)
+    assert client.next_timeout() == 106.0
+    client.handle_timeout(106.0)
+    assert only(RequestFailed, events_of(client)).request is call
+
+
+@pytest.mark.parametrize(("hint", "until"), [(None, 415.0), (MODERN, 430.0), (LEGACY, 440.0)])
+def test_a_start_is_not_charged_for_it_either(hint: str | None, until: float) -> None:
+    """A user logs in when a program is started for the first time."""
+    client = new_client(authorize=True)
+    client.start(timeout=30.0, probe_timeout=5.0, hint=hint, now=0.0)
+    respond(take(client), 401, now=1.0 if hint is None else 10.0)
+    assert only(AuthorizationRequired, events_of(client)).kept
+    assert client.next_timeout() is None
+    client.handle_timeout(400.0)
+    client.authorize([], now=410.0)
+    assert message_of(take(client))["method"] in ("server/discover", "initialize")
+    assert client.next_timeout() == until
+
+
+def test_a_call_that_moves_into_another_session_is_not_charged_for_it() -> None:
+    """The session was lost while the user was asked."""
+    client = keeping(LEGACY, now=0.0)
+    call, exchange = ask(client, timeout=5.0)
+    _, other = ask(client)
+    respond(exchange, 401)
+    client.handle_timeout(50.0)
+    respond(other, 404)
+    opening = take(client)
+    respond(opening, body=initialized(message_of(opening)["id"]), now=50.0)
+    respond(take(client), 202)
+    assert call in {one.request for one in exchanges_of(client)}
+    client.handle_timeout(54.0)
+    assert call.open
+    client.handle_timeout(55.0)
+    assert not call.open
+
+
+def test_headers_of_one_exchange_are_checked_and_not_repeated() -> None:
+    """A proof of possession is made for one request, with the nonce of the response before."""
+    client = opened(MODERN, headers=[("Authorization", TOKEN)])
+    _, exchange = ask(client)
+    assert (exchange.status, exchange.dpop_nonce) == (None, None)
+    before = exchange.headers
+    with pytest.raises(ValueError, match="no form"):
+        exchange.add_headers([("DPoP", "a\r\nb")])
+    assert exchange.headers == before
+    exchange.add_headers([("DPoP", "proof")])
+    assert (*before, (b"dpop", b"proof")) == exchange.headers
+    head(exchange, 200, "application/json", more={"DPoP-Nonce": "n1"})
+    assert (exchange.status, exchange.dpop_nonce) == (200, "n1")
+    assert ask(client)[1].headers == before
+
+
 def test_not_more_is_kept_than_may_be_in_flight() -> None:
-    """What is over that ends."""
+    """Requests over the limit must end instead of waiting for credentials."""
     client = keeping(config=Config(max_requests=1))
     _, exchange = ask(client)
     respond(exchange, 401)
@@ -407,7 +503,7 @@ def test_not_more_is_kept_than_may_be_in_flight() -> None:
 
 
 def test_authorization_for_the_stream_of_http_sse() -> None:
-    """It is asked for like any other."""
+    """A 401 to the stream of HTTP+SSE must ask for credentials."""
     client = begun(revisions=(("2024-11-05",)), authorize=True)
     respond(take(client), 405)
     respond(take(client), 401)
@@ -425,7 +521,7 @@ def test_authorization_for_the_stream_of_http_sse() -> None:
 @pytest.mark.parametrize("status", [307, 308])
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
 def test_a_post_follows_where_it_is_sent(status: int, revision: str) -> None:
-    """With its body, its fields and the credentials: it is the same origin."""
+    """A redirect of the same origin must get the body, the headers and the credentials."""
     client = keeping(revision)
     call, exchange = ask(client)
     respond(exchange, status, b"moved", {"Location": "/mcp/?x=1"})
@@ -442,7 +538,7 @@ def test_a_post_follows_where_it_is_sent(status: int, revision: str) -> None:
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_get_follows_where_it_is_sent(status: int) -> None:
-    """All of them keep it a GET."""
+    """Each redirect status must keep the method GET."""
     client = opened(LEGACY, get=True)
     respond(take(client), status, more={"location": "http://LOCALHOST:80/stream"})
     again = take(client)
@@ -453,7 +549,7 @@ def test_a_get_follows_where_it_is_sent(status: int) -> None:
 
 @pytest.mark.parametrize("status", [301, 302, 303])
 def test_a_post_does_not_become_a_get(status: int) -> None:
-    """The message would be lost on the way (OWN-040)."""
+    """A POST that becomes a GET loses its message (OWN-040)."""
     client = opened(MODERN)
     _, exchange = ask(client)
     respond(exchange, status, more={"location": "/other"})
@@ -484,7 +580,7 @@ def test_a_post_does_not_become_a_get(status: int) -> None:
 )
 @pytest.mark.parametrize("what", ["call", "note", "stream", "start", "resume", "old"])
 def test_no_redirect_leads_to_another_origin(location: str, what: str) -> None:
-    """Not what is said, not who says it (OWN-040)."""
+    """Neither message nor credentials may go to another origin (OWN-040)."""
     secret = [("Authorization", TOKEN)]
     if what == "start":
         client = begun(MODERN, headers=secret)
@@ -516,7 +612,7 @@ def test_no_redirect_leads_to_another_origin(location: str, what: str) -> None:
 
 
 def test_a_redirect_says_where_to() -> None:
-    """One that does not leads nowhere."""
+    """A redirect without a valid Location is a refusal."""
     client = opened(MODERN)
     _, exchange = ask(client)
     respond(exchange, 308)
@@ -525,7 +621,7 @@ def test_a_redirect_says_where_to() -> None:
 
 
 def test_redirects_in_a_row_are_counted_and_a_success_ends_the_row() -> None:
-    """Five are enough for any server; a loop ends there."""
+    """A loop of redirects must end after five."""
     client = opened(LEGACY, get=True, now=0.0)
     for _ in range(3):
         for _ in range(5):
@@ -555,7 +651,7 @@ def test_the_end_of_a_session_goes_nowhere_else() -> None:
 
 
 def test_where_a_redirect_was_for_one_it_is_not_for_all() -> None:
-    """A permanent one of another URL does not move the endpoint."""
+    """A permanent redirect of one URL must not move the endpoint."""
     client = opened(MODERN)
     _, exchange = ask(client)
     respond(exchange, 307, more={"location": "/a"})
@@ -568,7 +664,7 @@ def test_where_a_redirect_was_for_one_it_is_not_for_all() -> None:
 
 
 def test_what_the_server_repeats_of_a_secret_is_not_shown() -> None:
-    """Events go into logs."""
+    """Events go into logs, so they must not show credentials that a server repeats."""
     secrets = [("Authorization", TOKEN), ("Cookie", "sid=c00kie")]
     client = opened(LEGACY, headers=secrets, session="s3ss10n")
     said = f"you said {TOKEN}; sid=c00kie; in s3ss10n; ".encode()
@@ -591,7 +687,7 @@ def test_what_the_server_repeats_of_a_secret_is_not_shown() -> None:
 
 
 def test_credentials_are_on_every_request() -> None:
-    """Also within one session (AUTH-008)."""
+    """Each request must have the credentials, also within a session (AUTH-008)."""
     client = new_client(headers=[("Authorization", TOKEN)], revisions=(LEGACY,))
     client.start(now=0.0)
     seen = [take(client)]
@@ -629,7 +725,7 @@ def test_credentials_are_on_every_request() -> None:
     ],
 )
 def test_fields_that_would_break_the_head_are_refused(name: str, value: str) -> None:
-    """And those that the library writes itself."""
+    """Invalid headers must be refused, and so must those that the library writes itself."""
     with pytest.raises(ValueError, match="header") as raised:
         new_client(headers=[(name, value)])
     assert "Injected" not in str(raised.value)
@@ -639,7 +735,7 @@ def test_fields_that_would_break_the_head_are_refused(name: str, value: str) -> 
 
 
 def test_space_around_a_value_is_no_part_of_it() -> None:
-    """A token out of a file may have some, and writers of HTTP refuse it, token and all."""
+    """A token from a file may have spaces or a line break, which HTTP libraries refuse."""
     client = new_client(headers=[("X-Y", "\ta b ")], revisions=(LEGACY,))
     client.start()
     assert fields_of(take(client))["x-y"] == "a b"
@@ -667,7 +763,7 @@ def test_space_around_a_value_is_no_part_of_it() -> None:
     ],
 )
 def test_a_url_that_is_none_is_refused(url: str) -> None:
-    """At once, and without showing what may be a secret."""
+    """An invalid URL must be refused at once, without showing a secret in it."""
     with pytest.raises(ValueError) as raised:  # noqa: PT011  # each says something else
         new_client(url)
     assert "password" not in str(raised.value).replace("a password", "")
@@ -685,7 +781,7 @@ def test_a_url_that_is_none_is_refused(url: str) -> None:
 def test_a_url_says_whom_to_ask_and_what_for(
     url: str, origin: Origin, authority: str, target: str
 ) -> None:
-    """As it goes into a request."""
+    """A URL must be split into the host and the target of a request."""
     client = begun(MODERN, url=url)
     exchange = take(client)
     assert (exchange.origin, exchange.authority, exchange.target) == (origin, authority, target)
@@ -695,7 +791,8 @@ def test_a_url_says_whom_to_ask_and_what_for(
 
 
 def test_news_are_told_once() -> None:
-    """An exchange, an abort, an event, an earlier deadline; within itself it is not called."""
+    """`wake` must be called for an exchange, an abort, an event and an earlier deadline, and
+    never within itself."""
     calls: list[str] = []
     client = new_client(revisions=(MODERN,), wake=lambda: calls.append("woken"))
     client.start(timeout=10.0, now=0.0)
@@ -710,7 +807,7 @@ def test_news_are_told_once() -> None:
 
 
 def test_it_may_do_all_that_is_to_be_done() -> None:
-    """A caller may take everything at once."""
+    """A caller may take everything within `wake`."""
     taken: list[ClientExchange] = []
     aborted: list[ClientExchange] = []
 
@@ -732,7 +829,7 @@ def test_it_may_do_all_that_is_to_be_done() -> None:
 
 
 def test_a_copy_goes_on_by_itself() -> None:
-    """All state is plain data; only `wake` is left out."""
+    """All state is plain data, so a copy must work; only `wake` is left out."""
     client = opened(MODERN, wake=lambda: None)
     call, exchange = ask(client)
     copied, copied_call, copied_exchange = copy.deepcopy((client, call, exchange))
@@ -743,7 +840,7 @@ def test_a_copy_goes_on_by_itself() -> None:
 
 
 def test_what_a_client_looks_like_before_it_starts() -> None:
-    """Nothing is known, and nothing may be sent."""
+    """Before the start, the properties are empty and verbs raise."""
     client = new_client()
     assert (client.revision, client.peer.info, client.phase.name) == (None, None, "NEW")
     with pytest.raises(LocalProtocolError):

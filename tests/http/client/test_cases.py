@@ -1,6 +1,6 @@
-"""Faults that users of HTTP clients have reported, each as the right behaviour.
+"""Faults that users of HTTP clients have reported, each tested as the right behaviour.
 
-They are numbered as in the shared file of cases, which tells where each was reported.
+The numbers are those of the shared file of cases, which says where each was reported.
 """
 
 import base64
@@ -65,7 +65,7 @@ found: dict[str, Callable[..., None]] = {}
 
 
 def case(*ids: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Mark a test as the one of these cases."""
+    """Mark a test with the numbers of its cases."""
 
     def mark(test: Callable[..., None]) -> Callable[..., None]:
         found.update(dict.fromkeys(ids, test))
@@ -75,7 +75,7 @@ def case(*ids: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 
 def at(*revisions: str) -> pytest.MarkDecorator:
-    """The test runs at each of these revisions."""
+    """Run the test at each of these revisions."""
     return pytest.mark.parametrize("revision", revisions)
 
 
@@ -93,7 +93,7 @@ def violations(events: Iterable[ClientHTTPEvent]) -> list[str]:
 
 
 def still_works(client: ClientEndpoint) -> bool:
-    """Whether another request is answered."""
+    """Whether a further request gets its response."""
     call, exchange = ask(client)
     respond(exchange, body=answer(client, call))
     return only(ResponseReceived, events_of(client)).request is call
@@ -105,7 +105,7 @@ def still_works(client: ClientEndpoint) -> bool:
 @case("c117")
 @at(*FIELDED, MODERN)
 def test_an_array_is_no_answer(revision: str) -> None:
-    """There are batches in 2025-03-26 only."""
+    """Only 2025-03-26 has batches, so an array must end the call elsewhere."""
     client = opened(revision)
     call, exchange = ask(client, "tools/list", {})
     respond(exchange, body=[answer(client, call, {"tools": []})])
@@ -119,7 +119,7 @@ def test_an_array_is_no_answer(revision: str) -> None:
 
 @case("c117")
 def test_an_array_is_an_answer_where_there_are_batches() -> None:
-    """The same body, one revision earlier."""
+    """The same body must be accepted in 2025-03-26."""
     client = opened("2025-03-26")
     call, exchange = ask(client, "tools/list", {})
     respond(exchange, body=[answer(client, call, {"tools": []})])
@@ -130,7 +130,7 @@ def test_an_array_is_an_answer_where_there_are_batches() -> None:
 @case("c147")
 @at(*STREAMABLE, MODERN)
 def test_forms_may_have_parameters(revision: str) -> None:
-    """A charset says nothing new, and many servers send one."""
+    """Many servers add a charset to the media type."""
     client = opened(revision)
     call, exchange = ask(client)
     body = json.dumps(answer(client, call)).encode()
@@ -146,7 +146,7 @@ def test_forms_may_have_parameters(revision: str) -> None:
 @case("c165")
 @at(*STREAMABLE)
 def test_a_notification_may_be_refused(revision: str) -> None:
-    """It has no ending of its own: an event tells, and nothing else is touched."""
+    """A notification has no ending, so its refusal must be an event and change nothing else."""
     client = opened(revision)
     call, _ = ask(client)
     client.send_notification("notifications/roots/list_changed")
@@ -164,9 +164,10 @@ def test_a_notification_may_be_refused(revision: str) -> None:
 @case("c152")
 @at(*STREAMABLE)
 def test_a_lost_session_is_followed_by_a_new_one(revision: str) -> None:
-    """What was refused for the session was not run, and is sent in the new one.
+    """A call that was refused for its session was not run, and must be sent in the new session.
 
-    Another call in flight may have run: it is not sent again, unless it is refused like this, too.
+    Another call in flight may have run: it must not be repeated unless it is refused in the same
+    way.
     """
     client = opened(revision)
     fourth, exchange = ask(client)
@@ -200,7 +201,7 @@ def test_a_lost_session_is_followed_by_a_new_one(revision: str) -> None:
 @case("c154")
 @at(*STREAMABLE)
 def test_every_request_names_the_session_and_the_revision(revision: str) -> None:
-    """Neither is known before initialize is answered; GET waits for that, too."""
+    """Both are known only after the response to `initialize`, so GET must wait for it."""
     client = begun(revision)
     first = take(client)
     assert not {"mcp-session-id", "mcp-protocol-version"} & fields_of(first).keys()
@@ -224,7 +225,7 @@ def test_every_request_names_the_session_and_the_revision(revision: str) -> None
 @case("c166")
 @at(*STREAMABLE)
 def test_a_server_need_not_give_a_stream(revision: str) -> None:
-    """405 says that there is none; it is neither a fault nor worth another try."""
+    """405 to GET means that there is no stream: no fault, and no reason to retry."""
     client = opened(revision, get=True)
     respond(take(client), 405)
 
@@ -236,7 +237,7 @@ def test_a_server_need_not_give_a_stream(revision: str) -> None:
 @case("c169")
 @at(*STREAMABLE)
 def test_a_stream_that_is_refused_when_it_is_taken_up_again(revision: str) -> None:
-    """The session goes on, and with it what is in flight."""
+    """A refused GET stream must not end the session or the calls in flight."""
     client = opened(revision, get=True)
     listening = take(client)
     stream(listening, ends=True)
@@ -257,7 +258,8 @@ def test_a_stream_that_is_refused_when_it_is_taken_up_again(revision: str) -> No
 @at(*STREAMABLE, MODERN)
 @pytest.mark.parametrize("name", ["c173", "c174", "c175", "c176", "c177", "c179"])
 def test_streams_are_read_as_their_standard_says(revision: str, name: str) -> None:
-    """All three line ends, mixed, cut anywhere; data of several lines; characters in pieces."""
+    """All three line ends, cuts anywhere, data of several lines and split characters must be
+    read."""
     client = opened(revision)
     # The pieces are those that the reports have, with the id of the call that is in flight.
     call, exchange = ask(client, id=None)
@@ -286,7 +288,7 @@ def renumbered(piece: bytes, id: object) -> bytes:
 @case("c184")
 @at(*STREAMABLE, MODERN)
 def test_events_of_other_names_mean_nothing(revision: str) -> None:
-    """Servers send signs of life in many forms."""
+    """Servers send signs of life as events of other names."""
     client = opened(revision)
     call, exchange = ask(client)
     stream(
@@ -301,7 +303,7 @@ def test_events_of_other_names_mean_nothing(revision: str) -> None:
 @case("c185")
 @at(*STREAMABLE)
 def test_events_that_are_no_messages_are_reported(revision: str) -> None:
-    """Good events around a bad one are served."""
+    """Good events around an invalid one must be delivered."""
     client = opened(revision)
     call, exchange = ask(client)
     stream(exchange, b'data: {"type":"heartbeat"}\n\ndata: not json\n\n')
@@ -319,7 +321,7 @@ def test_events_that_are_no_messages_are_reported(revision: str) -> None:
 @at(*STREAMABLE, MODERN)
 @pytest.mark.parametrize("cut", [80, 1_000_000, 3_200_017])
 def test_an_event_over_the_limit_fails_its_stream_and_no_other(revision: str, cut: int) -> None:
-    """The call ended as lost, once the event had come to an end, if it ever did."""
+    """The call ended only when the long event did, if ever, and as lost."""
     client = opened(revision, config=Config(max_message_bytes=2**20))
     one, broken = ask(client)
     two, whole = ask(client)
@@ -349,7 +351,7 @@ def test_an_event_over_the_limit_fails_its_stream_and_no_other(revision: str, cu
 @case("c186")
 @at(*STREAMABLE, MODERN)
 def test_an_event_without_its_end_is_none(revision: str) -> None:
-    """What was cut off may be half of something."""
+    """An event that was cut off may be incomplete, and must not be delivered."""
     client = opened(revision)
     call, exchange = ask(client)
     stream(exchange, event(answer(client, call)).rstrip(b"\n"), ends=True)
@@ -361,7 +363,7 @@ def test_an_event_without_its_end_is_none(revision: str) -> None:
 
 @case("c188")
 def test_a_stream_is_taken_up_again_when_the_server_says() -> None:
-    """The server has closed the connection, and wants to be asked later."""
+    """A server that ends the connection names the time after which to resume in `retry`."""
     client = opened("2025-11-25", now=10.0)
     call, exchange = ask(client)
     stream(exchange, b"id: a-1\ndata:\n\nretry: 1500\n\n", ends=True, now=10.0)
@@ -383,7 +385,7 @@ def test_a_stream_is_taken_up_again_when_the_server_says() -> None:
 @case("c190")
 @at(*STREAMABLE)
 def test_a_stream_may_end_after_its_answer(revision: str) -> None:
-    """Nothing is missing: there is nothing to come back for."""
+    """A stream that ends after its response must not be resumed."""
     client = opened(revision)
     call, exchange = ask(client)
     stream(exchange, event(answer(client, call), "a-1"), ends=True, now=1.0)
@@ -402,7 +404,7 @@ def test_a_stream_may_end_after_its_answer(revision: str) -> None:
 
 @case("c195")
 def test_a_modern_stream_is_not_taken_up_again() -> None:
-    """The request is lost; whether to ask again is for the caller to say."""
+    """In 2026-07-28 the request is lost, and only the caller may repeat it."""
     client = opened(MODERN)
     call, exchange = ask(client)
     log = note("notifications/message", {"level": "info", "data": "a"})
@@ -418,7 +420,7 @@ def test_a_modern_stream_is_not_taken_up_again() -> None:
 
 @case("c196")
 def test_a_modern_server_sends_no_requests() -> None:
-    """There is no way in which they could be answered."""
+    """A request of the server on a modern stream could not be answered."""
     client = opened(MODERN)
     call, exchange = ask(client)
     asked = request(9, "sampling/createMessage", {"messages": [], "maxTokens": 1})
@@ -447,7 +449,7 @@ def test_a_modern_server_sends_no_requests() -> None:
 def test_names_that_would_not_arrive_are_encoded(
     method: str, params: JSONObject, expected: str
 ) -> None:
-    """Decoded, the field says what the body says."""
+    """The decoded header must equal the name in the body."""
     client = opened(MODERN)
     _, exchange = ask(client, method, params)
     name = fields_of(exchange)["mcp-name"]
@@ -460,7 +462,7 @@ def test_names_that_would_not_arrive_are_encoded(
 
 @case("c210")
 def test_tools_with_marks_that_break_a_rule_are_left_out() -> None:
-    """The others are not to suffer for it, and their marked parameters go into fields."""
+    """One invalid tool must not hide the others, whose marked parameters go into headers."""
     client = opened(MODERN)
     call, exchange = ask(client, "tools/list", {})
     good = tool("q", region={"type": "string", "x-mcp-header": "Region"})
@@ -485,7 +487,7 @@ def tool(name: str, **properties: JSONObject) -> JSONObject:
 
 @case("c231")
 def test_a_refusal_in_no_modern_form_means_a_handshake() -> None:
-    """A server that does not know the probe says so in any form."""
+    """A legacy server may refuse the probe in any form."""
     client = begun(revisions=BOTH)
     probe = take(client)
     assert fields_of(probe)["mcp-protocol-version"] == MODERN
@@ -500,7 +502,7 @@ def test_a_refusal_in_no_modern_form_means_a_handshake() -> None:
 
 @case("c232")
 def test_a_refusal_in_a_modern_form_means_a_modern_server() -> None:
-    """It knows the revision, and wants something else: a handshake would not help."""
+    """A modern error means that a handshake would not help."""
     client = begun(revisions=BOTH)
     probe = take(client)
     needed: JSONObject = {"requiredCapabilities": {"elicitation": {}}}
@@ -513,7 +515,7 @@ def test_a_refusal_in_a_modern_form_means_a_modern_server() -> None:
 
 @case("c232")
 def test_a_request_may_be_refused_in_a_modern_form() -> None:
-    """The same, where the server is known already."""
+    """A modern error must be delivered to its caller, once the era is known."""
     client = opened(MODERN)
     call, exchange = ask(client)
     needed: JSONObject = {"requiredCapabilities": {"elicitation": {}}}
@@ -526,7 +528,7 @@ def test_a_request_may_be_refused_in_a_modern_form() -> None:
 @case("c273")
 @at(STREAMABLE[-1], MODERN)
 def test_an_error_that_names_no_request_belongs_to_its_exchange(revision: str) -> None:
-    """It is the answer to what was POSTed there, and to nothing else."""
+    """An error without an id answers the request of its POST, and no other."""
     client = opened(revision)
     first, refused = ask(client)
     second, answered = ask(client)
@@ -548,7 +550,8 @@ def test_an_error_that_names_no_request_belongs_to_its_exchange(revision: str) -
 def test_an_answer_is_fetched_less_and_less_from_streams_that_bring_nothing(
     revision: str, piece: bytes
 ) -> None:
-    """Neither a message nor a new id is no progress: the pauses grow, and they are counted."""
+    """A resumed stream without a message or a new id must count as a failure, with growing
+    pauses."""
     client = opened(revision, now=0.0)
     call, exchange = ask(client)
     stream(exchange, b"retry: 200\nid: 1\ndata:\n\n", ends=True, now=0.0)
@@ -568,7 +571,7 @@ def test_an_answer_is_fetched_less_and_less_from_streams_that_bring_nothing(
 @case("c283")
 @at(*STREAMABLE)
 def test_an_answer_is_polled_for_as_long_as_the_server_names_new_ids(revision: str) -> None:
-    """A server asks a client in this way to come back later (SSE-018)."""
+    """A server may end the stream after an event with a new id, to be polled later (SSE-018)."""
     client = opened(revision, now=0.0)
     call, exchange = ask(client)
     now = 0.0
@@ -585,7 +588,8 @@ def test_an_answer_is_polled_for_as_long_as_the_server_names_new_ids(revision: s
 @case("c287")
 @at(*STREAMABLE, MODERN)
 def test_a_server_that_answers_with_an_error_may_say_when_to_come_again(revision: str) -> None:
-    """The caller is told that beside the error, and nothing is sent again by itself."""
+    """The caller must get the time of Retry-After beside the error, and nothing is repeated by
+    itself."""
     client = opened(revision)
     call, exchange = ask(client)
     respond(exchange, 429, error(call.id, -32000, "rate limited"), {"Retry-After": "7"})
@@ -599,7 +603,7 @@ def test_a_server_that_answers_with_an_error_may_say_when_to_come_again(revision
 
 @case("c281")
 def test_credentials_that_the_probe_is_refused_for_may_be_good() -> None:
-    """The server answers 401 to whatever is not `initialize`: that decides."""
+    """Some servers answer 401 to everything except `initialize`, so that request decides."""
     client = begun(revisions=BOTH, headers=[("Authorization", "Bearer token")])
     probe = take(client)
     assert message_of(probe)["method"] == "server/discover"
@@ -618,7 +622,7 @@ def listening(client: ClientEndpoint) -> tuple[Any, Any]:
 
 @case("c262")
 def test_a_subscription_ends_with_its_result() -> None:
-    """The server has said so: there is nothing to be taken up."""
+    """A subscription that the server has ended must not be resumed."""
     client = opened(MODERN)
     subscription, exchange = listening(client)
     id = message_of(exchange)["id"]
@@ -632,7 +636,7 @@ def test_a_subscription_ends_with_its_result() -> None:
 
 @case("c263")
 def test_a_subscription_is_lost_with_its_stream() -> None:
-    """Nothing is replayed: whoever listens has to listen anew, and to look what has changed."""
+    """Changes are not replayed, so the caller must subscribe anew and read the lists again."""
     client = opened(MODERN)
     subscription, exchange = listening(client)
     id = message_of(exchange)["id"]

@@ -1,4 +1,4 @@
-"""How a client learns over HTTP which era a server speaks, and what it does next."""
+"""How a client finds out the era of a server over HTTP."""
 
 from typing import Any
 
@@ -50,14 +50,14 @@ OLD = "2024-11-05"
 
 
 def probed(now: float | None = None, **settings: Any) -> tuple[ClientEndpoint, ClientExchange]:
-    """A client of both eras, and its probe."""
+    """A client of both eras, and the exchange of its probe."""
     settings.setdefault("revisions", BOTH)
     client = begun(now=now, **settings)
     return client, take(client)
 
 
 def failed(client: ClientEndpoint) -> ConnectionFailed:
-    """How the start has failed; nothing is to be sent any more."""
+    """The reason of the failed start; asserts that nothing more is sent."""
     assert exchanges_of(client) == []
     assert client.exchanges == ()
     found = [one for one in events_of(client) if isinstance(one, ConnectionFailed)]
@@ -69,7 +69,7 @@ def failed(client: ClientEndpoint) -> ConnectionFailed:
 
 
 def test_the_probe_is_a_modern_request() -> None:
-    """It says all that such a request has to say (COMPAT-004)."""
+    """The probe must have everything that a modern request needs (COMPAT-004)."""
     client, probe = probed()
     fields = fields_of(probe)
     assert message_of(probe)["method"] == "server/discover"
@@ -80,7 +80,7 @@ def test_the_probe_is_a_modern_request() -> None:
 
 
 def test_the_answer_to_the_probe_may_be_a_stream() -> None:
-    """Either form is an answer."""
+    """The response to the probe may be JSON or a stream."""
     client, probe = probed()
     stream(probe, event(result(1, discovered())))
     assert only(Ready, events_of(client)).revision == MODERN
@@ -88,7 +88,7 @@ def test_the_answer_to_the_probe_may_be_a_stream() -> None:
 
 @pytest.mark.parametrize("status", [200, 400, 404])
 def test_a_server_that_does_not_know_the_probe_is_legacy(status: int) -> None:
-    """Modern servers have it, whatever else they lack."""
+    """Every modern server must have `server/discover`."""
     client, probe = probed()
     respond(probe, status, error(1, -32601))
     assert message_of(take(client))["method"] == "initialize"
@@ -97,7 +97,7 @@ def test_a_server_that_does_not_know_the_probe_is_legacy(status: int) -> None:
 @pytest.mark.parametrize("status", [400, 404, 405, 406, 415, 422, 500, 501])
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"error":"no session"}'])
 def test_a_refusal_that_is_no_modern_error_means_a_handshake(status: int, body: bytes) -> None:
-    """Servers of before refuse what they do not know in all ways there are (COMPAT-006)."""
+    """Legacy servers refuse unknown methods in many ways (COMPAT-006)."""
     client, probe = probed()
     respond(probe, status, body, form="text/plain")
     again = take(client)
@@ -111,7 +111,7 @@ def test_a_refusal_that_is_no_modern_error_means_a_handshake(status: int, body: 
 
 @pytest.mark.parametrize("code", [-32000, -32001, -32600, -32602, -32004])
 def test_any_other_error_means_a_handshake(code: int) -> None:
-    """No other code says what a server speaks (COMPAT-002)."""
+    """No other error code tells the era of a server (COMPAT-002)."""
     client, probe = probed()
     respond(probe, 400, error(None, code))
     assert message_of(take(client))["method"] == "initialize"
@@ -119,14 +119,14 @@ def test_any_other_error_means_a_handshake(code: int) -> None:
 
 @pytest.mark.parametrize("code", [-32020, -32021, -32022])
 def test_a_modern_error_is_no_reason_to_fall_back(code: int) -> None:
-    """The server is modern, and wants something else (COMPAT-003, COMPAT-005)."""
+    """A modern error shows that the server is modern (COMPAT-003, COMPAT-005)."""
     client, probe = probed()
     respond(probe, 400, error(1, code))
     assert failed(client).code == code
 
 
 def test_a_modern_server_may_speak_another_revision() -> None:
-    """If it names one with a handshake, that is used."""
+    """If the error names a revision with a handshake, that revision must be used."""
     client, probe = probed()
     respond(probe, 400, error(1, -32022, "no", {"supported": ["2025-06-18"], "requested": MODERN}))
     again = take(client)
@@ -136,7 +136,8 @@ def test_a_modern_server_may_speak_another_revision() -> None:
 @pytest.mark.parametrize("status", [402, 403, 407, 408, 413, 421, 429, 431])
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"error":{"code":413,"message":"no"}}'])
 def test_every_4xx_means_a_handshake(status: int, body: bytes) -> None:
-    """Servers and gateways answer an unknown method with any of them, and `initialize` well."""
+    """Legacy servers and gateways answer an unknown method with any 4xx status, and still accept
+    `initialize`."""
     client, probe = probed()
     respond(probe, status, body, form="application/json")
     again = take(client)
@@ -148,7 +149,7 @@ def test_every_4xx_means_a_handshake(status: int, body: bytes) -> None:
 
 @pytest.mark.parametrize("status", [413, 429])
 def test_where_the_handshake_gets_the_same_that_is_said(status: int) -> None:
-    """The caller has to know the status, whichever request got it."""
+    """The failure must have the status, whichever of the two requests got it."""
     client, probe = probed()
     respond(probe, status, b"no")
     respond(take(client), status, b"no")
@@ -164,7 +165,7 @@ def test_where_the_handshake_gets_the_same_that_is_said(status: int) -> None:
 def test_a_server_that_says_when_to_come_again_is_not_asked_before(
     status: int, body: bytes
 ) -> None:
-    """`initialize` at once is what it has asked not to be sent."""
+    """An `initialize` before the time of Retry-After is what the server asked not to get."""
     client, probe = probed()
     respond(probe, status, body, {"Retry-After": "7"})
     refused, one, _ = events_of(client)
@@ -178,7 +179,7 @@ def test_a_server_that_says_when_to_come_again_is_not_asked_before(
 
 
 def test_a_server_that_may_be_asked_at_once_is() -> None:
-    """Zero seconds are over."""
+    """A Retry-After of zero seconds needs no wait."""
     client, probe = probed()
     respond(probe, 429, b"", {"Retry-After": "0"})
     assert message_of(take(client))["method"] == "initialize"
@@ -186,7 +187,7 @@ def test_a_server_that_may_be_asked_at_once_is() -> None:
 
 
 def test_a_client_of_one_era_is_not_told_of_the_other_by_a_status_that_says_little() -> None:
-    """It would change what is right."""
+    """The hint would make the user change a setting that is right."""
     client = begun(MODERN)
     respond(take(client), 429, b"no")
     assert "handshake" not in failed(client).text
@@ -194,7 +195,7 @@ def test_a_client_of_one_era_is_not_told_of_the_other_by_a_status_that_says_litt
 
 @pytest.mark.parametrize("status", [401, 502, 503])
 def test_a_status_that_says_nothing_of_the_server_ends_the_start(status: int) -> None:
-    """A handshake would get the same."""
+    """A status such as 503 would be the same for a handshake."""
     client, probe = probed()
     respond(probe, status, b"no")
     one = failed(client)
@@ -213,7 +214,7 @@ def test_a_server_that_cannot_be_reached_ends_the_start() -> None:
 
 @pytest.mark.parametrize("how", ["html", "nothing", "stream", "broken", "encoded"])
 def test_no_answer_to_the_probe_means_a_handshake(how: str) -> None:
-    """It is there, and does not know what to say."""
+    """A server that responds without an error or result is there, and may accept a handshake."""
     client, probe = probed()
     if how == "html":
         respond(probe, 200, b"<html>", form="text/html")
@@ -231,14 +232,14 @@ def test_no_answer_to_the_probe_means_a_handshake(how: str) -> None:
 
 
 def test_an_error_without_an_id_means_a_handshake() -> None:
-    """The server could not even read the probe."""
+    """A server that could not read the probe is no modern one."""
     client, probe = probed()
     respond(probe, body={"jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}})
     assert message_of(take(client))["method"] == "initialize"
 
 
 def test_silence_means_a_handshake() -> None:
-    """Past the probe's own deadline; its exchange is closed."""
+    """After the probe's own deadline its exchange must be closed and the handshake begin."""
     client = new_client()
     client.start(timeout=10.0, probe_timeout=2.0, now=0.0)
     probe = take(client)
@@ -252,14 +253,14 @@ def test_silence_means_a_handshake() -> None:
 
 
 def test_a_hint_saves_the_probe() -> None:
-    """What was found out once need not be found out again."""
+    """A caller that knows the era of a server must be able to skip the probe."""
     client = new_client()
     client.start(hint=LEGACY)
     assert message_of(take(client))["method"] == "initialize"
 
 
 def test_a_client_of_one_era_says_what_the_server_may_speak() -> None:
-    """The text of the failure says which setting to change."""
+    """The failure must name the setting to change."""
     client = begun(MODERN)
     respond(take(client), 400, b"Bad Request", form="text/plain")
     one = failed(client)
@@ -268,7 +269,7 @@ def test_a_client_of_one_era_says_what_the_server_may_speak() -> None:
 
 
 def test_a_server_may_be_modern_after_all() -> None:
-    """It was slow to start, and keeps to its era."""
+    """A slow modern server refuses the handshake, and the client must go back to its era."""
     client, probe = probed()
     respond(probe, 404)
     again = take(client)
@@ -281,7 +282,7 @@ def test_a_server_may_be_modern_after_all() -> None:
 
 
 def test_a_start_is_made_once() -> None:
-    """The rule is the same on every transport."""
+    """A second `start` must raise, as on every transport."""
     client, _ = probed()
     with pytest.raises(LocalProtocolError):
         client.start()
@@ -294,7 +295,7 @@ def test_a_start_is_made_once() -> None:
 def old_stream(
     client: ClientEndpoint, status: int = 405, body: object = b""
 ) -> tuple[ClientExchange, ClientExchange]:
-    """`initialize` was refused like this: it, and the GET that follows."""
+    """Refuse `initialize` with this status; returns it and the GET that follows."""
     first = take(client)
     assert message_of(first)["method"] == "initialize"
     respond(first, status, body)
@@ -304,7 +305,7 @@ def old_stream(
 def old(
     url: str = "http://host/sse", now: float | None = 0.0
 ) -> tuple[ClientEndpoint, ClientExchange]:
-    """A client that speaks HTTP+SSE with its server, and the stream of it."""
+    """A client that speaks HTTP+SSE with its server, and the exchange of the stream."""
     client = begun(revisions=LEGACY_REVISIONS, url=url, now=now)
     _, exchange = old_stream(client)
     stream(exchange, b"event: endpoint\ndata: /messages?id=1\n\n")
@@ -318,7 +319,8 @@ def old(
 
 
 def test_a_server_of_http_sse_is_recognised() -> None:
-    """It refuses POST, and its stream says where to POST (COMPAT-008, HSSE-003)."""
+    """Such a server refuses POST, and its stream names the address for it (COMPAT-008,
+    HSSE-003)."""
     client = begun(revisions=LEGACY_REVISIONS, url="http://host/a/sse")
     first, exchange = old_stream(client)
     assert (exchange.method, exchange.purpose) == ("GET", ExchangePurpose.GET)
@@ -340,7 +342,7 @@ def test_a_server_of_http_sse_is_recognised() -> None:
 
 
 def test_all_that_the_server_says_comes_on_the_one_stream() -> None:
-    """Also what answers a POST, before or after that is accepted."""
+    """A response may come on the stream before or after its POST is accepted."""
     client, exchange = old()
     call, posted = ask(client)
     exchange.receive_data(event(answer(client, call)))
@@ -359,7 +361,7 @@ def test_all_that_the_server_says_comes_on_the_one_stream() -> None:
 
 
 def test_a_post_may_be_refused_or_lost_there() -> None:
-    """It ends the call, unless that was answered already."""
+    """A failed POST must end its call, unless the response has come already."""
     client, exchange = old()
     call, posted = ask(client)
     respond(posted, 400)
@@ -380,7 +382,7 @@ def test_a_post_may_be_refused_or_lost_there() -> None:
 
 
 def test_a_post_is_not_answered_with_a_stream_there() -> None:
-    """It would never end."""
+    """A stream that answers a POST of HTTP+SSE would never end."""
     client, _ = old()
     _, posted = ask(client)
     stream(posted)
@@ -390,7 +392,7 @@ def test_a_post_is_not_answered_with_a_stream_there() -> None:
 
 @pytest.mark.parametrize("breaks", [True, False])
 def test_the_conversation_ends_with_its_stream(breaks: bool) -> None:
-    """There is no way to take it up."""
+    """The stream of HTTP+SSE cannot be resumed."""
     client, exchange = old()
     call, _ = ask(client)
     if breaks:
@@ -409,7 +411,7 @@ def test_the_conversation_ends_with_its_stream(breaks: bool) -> None:
     ["https://host/m", "http://evil/m", "//evil/m", "http://host:8080/m", "ftp://host/m"],
 )
 def test_an_endpoint_of_another_origin_is_refused(endpoint: str) -> None:
-    """All that the client says would go there, its credentials too (OWN-040)."""
+    """All messages and credentials would go to the other origin (OWN-040)."""
     client = begun(revisions=LEGACY_REVISIONS, url="http://host/sse")
     _, exchange = old_stream(client)
     stream(exchange, f"event: endpoint\ndata: {endpoint}\n\n".encode())
@@ -423,7 +425,7 @@ def test_an_endpoint_of_another_origin_is_refused(endpoint: str) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"caf\xc3\xa9", b"\xff", b"a b", b"x" * 9000, b"http://["])
 def test_an_endpoint_that_is_no_uri_is_refused(data: bytes) -> None:
-    """It has no place in a request line."""
+    """Such a text cannot be the target of a request."""
     client = begun(revisions=LEGACY_REVISIONS)
     _, exchange = old_stream(client)
     stream(exchange, b"event: endpoint\ndata:" + data + b"\n\n")
@@ -435,7 +437,7 @@ def test_an_endpoint_that_is_no_uri_is_refused(data: bytes) -> None:
     "first", [b'data: {"jsonrpc":"2.0"}\n\n', b"data: " + b"x" * 2000 + b"\n\n"]
 )
 def test_the_first_event_names_the_endpoint(first: bytes) -> None:
-    """A stream that begins in another way is one of something else."""
+    """A stream that begins with another event is no HTTP+SSE."""
     client = begun(revisions=LEGACY_REVISIONS, config=Config(max_message_bytes=1500))
     _, exchange = old_stream(client)
     stream(exchange, first)
@@ -445,7 +447,8 @@ def test_the_first_event_names_the_endpoint(first: bytes) -> None:
 
 @pytest.mark.parametrize("how", ["405", "html", "ends", "breaks", "refused", "401"])
 def test_a_server_that_has_no_such_stream_has_refused_initialize(how: str) -> None:
-    """That is what is told: the GET was one more try."""
+    """The failure must have the refusal of `initialize`, since the GET was only a further
+    attempt."""
     client = begun(revisions=LEGACY_REVISIONS)
     _, exchange = old_stream(client, 404, b"nothing here")
     if how == "html":
@@ -465,7 +468,7 @@ def test_a_server_that_has_no_such_stream_has_refused_initialize(how: str) -> No
 
 
 def test_what_the_server_has_said_to_initialize_is_told() -> None:
-    """An error is not lost on the way through the other transport."""
+    """The error of `initialize` must not be lost when HTTP+SSE is tried."""
     client = begun(revisions=LEGACY_REVISIONS)
     _, exchange = old_stream(client, 400, error(None, -32000, "no way", {"x": 1}))
     respond(exchange, 405)
@@ -474,7 +477,7 @@ def test_what_the_server_has_said_to_initialize_is_told() -> None:
 
 
 def test_a_start_may_time_out_on_the_way() -> None:
-    """The stream that was asked for is closed."""
+    """When the start times out, the stream that was asked for must be closed."""
     client = new_client(revisions=LEGACY_REVISIONS)
     client.start(timeout=5.0, now=0.0)
     _, exchange = old_stream(client)
@@ -500,21 +503,22 @@ def test_a_start_may_time_out_on_the_way() -> None:
 def test_which_refusals_may_come_from_such_a_server(
     revisions: tuple[str, ...], status: int, tried: bool
 ) -> None:
-    """Each revision says which (COMPAT-007, COMPAT-008); none without 2024-11-05 among ours."""
+    """Each revision defines these statuses (COMPAT-007, COMPAT-008); without 2024-11-05 there
+    are none."""
     client = begun(revisions=revisions)
     respond(take(client), status)
     assert [one.method for one in exchanges_of(client)] == (["GET"] if tried else [])
 
 
 def test_a_modern_error_comes_from_no_such_server() -> None:
-    """COMPAT-009."""
+    """A modern error must not lead to HTTP+SSE (COMPAT-009)."""
     client = begun(revisions=LEGACY_REVISIONS)
     respond(take(client), 400, error(1, -32022, "no", {"supported": [MODERN]}))
     assert failed(client).code == -32022
 
 
 def test_initialize_is_refused_twice() -> None:
-    """Once it is known that it is that transport, a refusal is one."""
+    """Once the transport is known, a refusal of `initialize` must end the start."""
     client = begun(revisions=LEGACY_REVISIONS)
     _, exchange = old_stream(client)
     stream(exchange, b"event: endpoint\ndata: /m\n\n")
@@ -524,7 +528,7 @@ def test_initialize_is_refused_twice() -> None:
 
 
 def test_from_the_probe_to_http_sse() -> None:
-    """The longest way there is."""
+    """Probe, handshake and HTTP+SSE in a row are the longest start."""
     client, probe = probed()
     respond(probe, 405)
     _, exchange = old_stream(client)
@@ -535,7 +539,7 @@ def test_from_the_probe_to_http_sse() -> None:
 
 
 def test_where_nothing_is_known_nothing_is_violated() -> None:
-    """No way of finding out is a fault of the server's."""
+    """Finding out the era must not report breaches of the server."""
     client, probe = probed()
     respond(probe, 405)
     old_stream(client)

@@ -50,12 +50,12 @@ def tool(name: str = "t", **properties: JSONObject) -> JSONObject:
 
 
 def marked(name: object, type: object = "string") -> JSONObject:
-    """A parameter that goes into a field."""
+    """A parameter that is marked for a header."""
     return {"type": type, "x-mcp-header": name}
 
 
 def page(exchange: ClientExchange, tools: list[Any], **more: Any) -> None:
-    """The tools are listed."""
+    """Answer the listing of tools with these."""
     listed = {"tools": tools, "ttlMs": 0, "cacheScope": "private", **more}
     respond(exchange, body=complete(message_of(exchange)["id"], listed))
 
@@ -70,14 +70,14 @@ def knowing(*tools: JSONObject, config: Config | None = None) -> ClientEndpoint:
 
 
 def params_of(exchange: ClientExchange) -> dict[str, str]:
-    """The fields that repeat parameters."""
+    """The headers that repeat parameters."""
     prefix = "mcp-param-"
     fields = fields_of(exchange).items()
     return {name.removeprefix(prefix): value for name, value in fields if name.startswith(prefix)}
 
 
 def called(client: ClientEndpoint, arguments: object, name: str = "t") -> dict[str, str]:
-    """The fields of a call that repeat its arguments."""
+    """The headers of a call that repeat its arguments."""
     _, exchange = ask(client, "tools/call", {"name": name, "arguments": arguments})
     return params_of(exchange)
 
@@ -101,7 +101,7 @@ def called(client: ClientEndpoint, arguments: object, name: str = "t") -> dict[s
     ],
 )
 def test_fields_repeat_method_and_name(method: str, params: JSONObject, name: str | None) -> None:
-    """So that what is between client and server need not read the body (HDR-008 to HDR-010)."""
+    """A proxy must be able to route a request without reading its body (HDR-008 to HDR-010)."""
     client = opened(MODERN)
     _, exchange = ask(client, method, params)
     fields = fields_of(exchange)
@@ -111,7 +111,7 @@ def test_fields_repeat_method_and_name(method: str, params: JSONObject, name: st
 
 
 def test_a_notification_repeats_its_method() -> None:
-    """What it needs is not said by the revision; this much is harmless."""
+    """The revision does not say which headers a notification needs; this one is harmless."""
     client = opened(MODERN)
     client.send_notification("custom/note", {"name": "x"})
     fields = fields_of(take(client))
@@ -121,7 +121,7 @@ def test_a_notification_repeats_its_method() -> None:
 
 @pytest.mark.parametrize("method", ["caf\xe9", "a\r\nb", " a", "a\0"])
 def test_a_method_that_no_field_can_hold_is_not_sent(method: str) -> None:
-    """It would break the head, or say something else than the body (OWN-039)."""
+    """Such a method would break the head, or contradict the body (OWN-039)."""
     client = opened(MODERN)
     with pytest.raises(LocalProtocolError, match="OWN-039"):
         client.send_request(method)
@@ -132,7 +132,7 @@ def test_a_method_that_no_field_can_hold_is_not_sent(method: str) -> None:
 
 
 def test_before_there_were_such_fields_any_method_may_be_sent() -> None:
-    """The body alone says it."""
+    """Legacy requests have no method header, so any method may be sent."""
     client = opened(LEGACY)
     client.send_request("caf\xe9")
     assert message_of(take(client))["method"] == "caf\xe9"
@@ -140,7 +140,7 @@ def test_before_there_were_such_fields_any_method_may_be_sent() -> None:
 
 @pytest.mark.unjudged(reason="the application hands over a name that is none")
 def test_a_call_that_is_refused_leaves_nothing_for_the_next() -> None:
-    """What raises has changed nothing."""
+    """A verb that raises must change nothing."""
     client = opened(MODERN, config=Config(check="none"))
     bad: Any = ["name"]
     with pytest.raises(LocalProtocolError):
@@ -178,13 +178,13 @@ def test_a_call_that_is_refused_leaves_nothing_for_the_next() -> None:
     ],
 )
 def test_values_are_repeated_in_one_form(value: object, field: str | None) -> None:
-    """HDR-023, HDR-025 to HDR-028."""
+    """Each type of argument must have the form of HDR-023, HDR-025 to HDR-028."""
     client = knowing(tool(a=marked("Region")))
     assert called(client, {"a": value}) == ({} if field is None else {"region": field})
 
 
 def test_what_is_not_given_is_not_repeated() -> None:
-    """HDR-023."""
+    """An argument that is missing or null must have no header (HDR-023)."""
     client = knowing(tool(a=marked("A"), b={"type": "object", "properties": {"c": marked("C")}}))
     assert called(client, {}) == {}
     assert called(client, {"b": "x"}) == {}
@@ -195,7 +195,7 @@ def test_what_is_not_given_is_not_repeated() -> None:
 
 @pytest.mark.parametrize("value", [2**53, -(2**53), 1e300])
 def test_an_integer_that_others_could_not_read_is_not_sent(value: float) -> None:
-    """HDR-018."""
+    """An integer beyond the range of HDR-018 must be refused."""
     client = knowing(tool(a=marked("A", "integer")))
     with pytest.raises(LocalProtocolError, match="HDR-018"):
         client.send_request("tools/call", {"name": "t", "arguments": {"a": value}})
@@ -203,13 +203,14 @@ def test_an_integer_that_others_could_not_read_is_not_sent(value: float) -> None
 
 
 def test_tools_that_were_never_listed_have_no_such_fields() -> None:
-    """HDR-039."""
+    """Without a listing the marks are unknown, so the call must be sent without such headers
+    (HDR-039)."""
     client = opened(MODERN)
     assert called(client, {"a": "x"}) == {}
 
 
 def test_the_newest_definition_counts() -> None:
-    """Also where it has no marks any more."""
+    """A later listing must replace the marks of a tool, also by none."""
     client = knowing(tool(a=marked("A")))
     listing = client.send_paginated("tools/list")
     page(take(client), [tool(a=marked("B"))])
@@ -223,7 +224,7 @@ def test_the_newest_definition_counts() -> None:
 
 
 def test_as_many_tools_are_remembered_as_the_limit_says() -> None:
-    """The oldest is forgotten, and that is reported (OWN-043)."""
+    """The oldest tool must be forgotten, and that be reported (OWN-043)."""
     client = opened(MODERN, config=Config(max_tool_schemas=2))
     client.send_request("tools/list")
     page(take(client), [tool(name, a=marked("A")) for name in ("t1", "t2", "t3")])
@@ -235,7 +236,7 @@ def test_as_many_tools_are_remembered_as_the_limit_says() -> None:
 
 
 def test_a_tool_with_marks_without_end_is_not_remembered() -> None:
-    """A list must not fill the memory of whoever reads it."""
+    """A listing must not fill the memory of the client."""
     client = opened(MODERN)
     client.send_request("tools/list")
     many = {f"p{number}": marked(f"H{number}" + "x" * 100) for number in range(200)}
@@ -275,7 +276,7 @@ def test_a_tool_with_marks_without_end_is_not_remembered() -> None:
     ],
 )
 def test_a_tool_whose_marks_break_a_rule_is_left_out(rule: str, schema: JSONObject) -> None:
-    """It alone; the report names it and the rule (HDR-020, HDR-021)."""
+    """Only this tool must be left out, and the report names it and the rule (HDR-020, HDR-021)."""
     client = opened(MODERN)
     listing = client.send_paginated("tools/list")
     bad = {"name": "bad", "inputSchema": {"type": "object", **schema}}
@@ -300,7 +301,7 @@ def test_a_tool_whose_marks_break_a_rule_is_left_out(rule: str, schema: JSONObje
     ],
 )
 def test_what_only_looks_like_a_mark_is_none(schema: JSONObject) -> None:
-    """Data in a schema, and parameters of that name, mean nothing."""
+    """Data in a schema, and parameters with the name of the mark, are no marks."""
     client = opened(MODERN)
     client.send_request("tools/list")
     tools = [{"name": "t", "inputSchema": schema}, {"name": "u"}, {"name": 7}, "x", tool("v")]
@@ -311,7 +312,7 @@ def test_what_only_looks_like_a_mark_is_none(schema: JSONObject) -> None:
 
 
 def test_a_schema_may_be_nested_deeper_than_calls_may() -> None:
-    """A server cannot exhaust the stack with it."""
+    """A deeply nested schema must not exhaust the stack."""
     schema: JSONObject = {"properties": {"a": marked("A")}}
     for _ in range(80):
         schema = {"properties": {"p": schema}}
@@ -324,7 +325,7 @@ def test_a_schema_may_be_nested_deeper_than_calls_may() -> None:
 
 @pytest.mark.parametrize("tools", [None, {}, "x"])
 def test_a_list_of_tools_that_is_none_is_no_matter_of_fields(tools: object) -> None:
-    """It is an invalid answer, as on any transport."""
+    """An invalid listing must be an invalid result, as on any transport."""
     client = opened(MODERN)
     call, exchange = ask(client, "tools/list", {})
     respond(exchange, body=complete(call.id, {"tools": tools}))
@@ -340,7 +341,7 @@ def test_an_error_to_a_list_of_tools_teaches_nothing() -> None:
 
 
 def test_before_there_were_marks_tools_are_left_alone() -> None:
-    """In older revisions the member has no meaning."""
+    """In legacy revisions the member has no meaning."""
     client = opened(LEGACY)
     call, exchange = ask(client, "tools/list", {})
     bad = tool("bad", a=marked(""))
@@ -356,7 +357,7 @@ def test_before_there_were_marks_tools_are_left_alone() -> None:
 def mismatched(
     *tools: JSONObject, is_stream: bool = False, arguments: object = None, **how: Any
 ) -> tuple[ClientEndpoint, OutgoingRequest, ClientExchange]:
-    """A call was refused for its fields; the client asks for the tools."""
+    """A call that was refused for its headers; the client lists the tools."""
     client = knowing(*tools)
     given = {"a": "x"} if arguments is None else arguments
     call, exchange = ask(client, "tools/call", {"name": "t", "arguments": given}, **how)
@@ -371,7 +372,7 @@ def mismatched(
 
 @pytest.mark.parametrize("is_stream", [True, False])
 def test_a_call_is_sent_again_with_the_fields_it_needs(is_stream: bool) -> None:
-    """The server has changed its tool since (HDR-038)."""
+    """A server may have changed its tool since the last listing (HDR-038)."""
     client, call, listing = mismatched(tool(a=marked("Old")), is_stream=is_stream)
     assert message_of(listing)["method"] == "tools/list"
     assert listing.request is None
@@ -385,7 +386,7 @@ def test_a_call_is_sent_again_with_the_fields_it_needs(is_stream: bool) -> None:
 
 
 def test_a_call_is_sent_again_whatever_ids_its_stream_had() -> None:
-    """Streams of the modern revision are not resumed: a GET would answer nothing."""
+    """Modern streams are not resumed, so the call must be repeated by POST."""
     client = knowing(tool(a=marked("Old")))
     call, exchange = ask(client, "tools/call", {"name": "t", "arguments": {"a": "x"}})
     stream(exchange, b"id: 1\ndata:\n\n", event(refusal(call, MISMATCH)))
@@ -395,7 +396,7 @@ def test_a_call_is_sent_again_whatever_ids_its_stream_had() -> None:
 
 
 def test_it_is_sent_again_once() -> None:
-    """A server that is never content is believed the second time."""
+    """The second refusal must end the call with its error."""
     client, call, listing = mismatched()
     page(listing, [tool(a=marked("New"))])
     respond(take(client), 400, refusal(call, MISMATCH))
@@ -406,7 +407,7 @@ def test_it_is_sent_again_once() -> None:
 
 @pytest.mark.parametrize("how", ["same", "gone", "error", "lost", "too big"])
 def test_a_call_that_would_be_the_same_is_not_sent_again(how: str) -> None:
-    """What the server has said counts."""
+    """If the headers stay the same, the error must be delivered."""
     arguments = {"a": 2**60} if how == "too big" else None
     known = () if how == "too big" else (tool(a=marked("A")),)
     client, call, listing = mismatched(*known, arguments=arguments)
@@ -427,7 +428,7 @@ def test_a_call_that_would_be_the_same_is_not_sent_again(how: str) -> None:
 
 
 def test_a_tool_may_stand_on_a_later_page() -> None:
-    """The list is read until it is found."""
+    """The listing must be read until the tool is found."""
     client, call, listing = mismatched()
     page(listing, [tool("other")], nextCursor="c")
     second = take(client)
@@ -440,7 +441,7 @@ def test_a_tool_may_stand_on_a_later_page() -> None:
 
 
 def test_a_list_without_end_is_given_up() -> None:
-    """The limit on pages is that of any listing."""
+    """The limit on pages must hold for this listing too."""
     client = opened(MODERN, config=Config(max_pages=3))
     call, exchange = ask(client)
     respond(exchange, 400, refusal(call, MISMATCH))
@@ -451,7 +452,7 @@ def test_a_list_without_end_is_given_up() -> None:
 
 
 def test_a_call_may_end_while_the_tools_are_listed() -> None:
-    """The list is of no use then."""
+    """The listing must be cancelled with its call."""
     client, call, listing = mismatched(timeout=5.0, now=0.0)
     client.handle_timeout(5.0)
     assert only(RequestFailed, events_of(client)).request is call
@@ -461,7 +462,7 @@ def test_a_call_may_end_while_the_tools_are_listed() -> None:
 
 
 def test_the_conversation_may_end_while_the_tools_are_listed() -> None:
-    """Each call has one ending."""
+    """Each waiting call must have one ending."""
     client, call, listing = mismatched()
     client.close()
     assert [one.request for one in events_of(client) if isinstance(one, RequestFailed)] == [call]
@@ -469,7 +470,7 @@ def test_the_conversation_may_end_while_the_tools_are_listed() -> None:
 
 
 def test_where_no_more_requests_may_be_made_the_error_counts() -> None:
-    """The limit on requests is not gone over for this."""
+    """The listing must not exceed the limit on requests."""
     client = opened(MODERN, config=Config(max_requests=1))
     call, exchange = ask(client)
     respond(exchange, 400, refusal(call, MISMATCH))
@@ -478,7 +479,7 @@ def test_where_no_more_requests_may_be_made_the_error_counts() -> None:
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
 def test_the_error_means_something_for_tools_only(revision: str) -> None:
-    """Other requests have no fields of which a list could tell."""
+    """Requests other than tools/call have no headers that a listing could explain."""
     client = opened(revision)
     method = "tools/call" if revision == LEGACY else "prompts/get"
     call, exchange = ask(client, method, {"name": "t"})
@@ -491,13 +492,13 @@ def test_the_error_means_something_for_tools_only(revision: str) -> None:
     "headers", ["Authorization: x", ["ab"], [("a", b"x")], [("a", "b", "c")], [1], {"a": 1}]
 )
 def test_headers_are_a_mapping_or_pairs(headers: Any) -> None:
-    """Whatever else is given, the text says what they are."""
+    """The error for any other value must say which forms are accepted."""
     with pytest.raises(ValueError, match="a mapping of strings, or pairs"):
         new_client(headers=headers)
 
 
 def test_a_mapping_is_taken_as_pairs_are() -> None:
-    """At first, and in place of those."""
+    """A mapping must be accepted at first, and when headers are replaced."""
     client = begun(MODERN, headers={"Authorization": "1"}, authorize=True)
     probe = take(client)
     assert fields_of(probe)["authorization"] == "1"

@@ -109,7 +109,7 @@ ACTIONS = st.lists(
 
 
 class Driver:
-    """A client, and what has become of everything that it was asked for."""
+    """A client, and the endings of all its requests."""
 
     def __init__(self, client: ClientEndpoint) -> None:
         self.client = client
@@ -228,7 +228,7 @@ def test_nothing_that_a_server_answers_raises(
     authorize: bool,
     config: Config,
 ) -> None:
-    """Heads and bodies of any kind, at any time, to a client that does what it may do."""
+    """Heads and bodies of any kind, at any time, must not make a client raise."""
     driver = Driver(
         new_client(
             revisions=revisions,

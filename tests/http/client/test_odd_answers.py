@@ -52,7 +52,7 @@ from tests.support.wire import result
 
 
 def old_client(**settings: Any) -> tuple[ClientEndpoint, ClientExchange]:
-    """A client that speaks HTTP+SSE, and the stream that brings all answers."""
+    """A client that speaks HTTP+SSE, and the exchange of its stream."""
     client = begun("2024-11-05", 0.0, **settings)
     respond(take(client), 405)
     listening = take(client)
@@ -71,7 +71,8 @@ def old_client(**settings: Any) -> tuple[ClientEndpoint, ClientExchange]:
 
 @pytest.mark.parametrize("id", ["", "a\x01b", "x" * 9000])
 def test_a_stream_whose_place_was_taken_back_is_lost(id: str) -> None:
-    """The request would be sent a second time, or the stream of another purpose be asked for."""
+    """After an empty event id, a resumed stream would repeat the request or open the wrong
+    stream."""
     client = opened(now=0.0)
     call, exchange = ask(client)
     stream(exchange, b"id: a\ndata:\n\n", ends=True)
@@ -85,8 +86,8 @@ def test_a_stream_whose_place_was_taken_back_is_lost(id: str) -> None:
 
 @pytest.mark.parametrize("is_resumed", [False, True])
 def test_a_stream_whose_answer_was_too_long_is_not_taken_up(is_resumed: bool) -> None:
-    """The server believes that it has answered: it would be asked for the rest for ever. What is
-    not known to be something else ends the call when it crosses the limit, not at its end."""
+    """The server has sent its response, so resuming would never bring it. An event that may be
+    the response must end the call when it crosses the limit."""
     client = opened(now=0.0, config=Config(max_message_bytes=500))
     call, exchange = ask(client)
     if is_resumed:
@@ -108,7 +109,7 @@ def test_a_stream_whose_answer_was_too_long_is_not_taken_up(is_resumed: bool) ->
 
 
 def test_an_answer_over_the_limit_on_the_one_stream_of_an_old_server_ends_its_call() -> None:
-    """All answers come there: the start of the event says which one it is."""
+    """All responses come on this stream, so the start of the event must tell whose it is."""
     client, listening = old_client(config=Config(max_message_bytes=1000))
     one, posted = ask(client)
     two, _ = ask(client)
@@ -124,7 +125,8 @@ def test_an_answer_over_the_limit_on_the_one_stream_of_an_old_server_ends_its_ca
 
 
 def test_a_stream_is_not_taken_up_without_any_pause() -> None:
-    """A server that asks for none, and ends each stream at once, would keep both busy for ever."""
+    """A server with `retry: 0` that ends each stream at once would keep both sides busy for
+    ever."""
     client = opened(now=0.0, get=True)
     stream(take(client), b"retry: 0\n\n", ends=True)
     client.handle_timeout(0.05)
@@ -137,7 +139,8 @@ def test_a_stream_is_not_taken_up_without_any_pause() -> None:
 
 
 def test_a_post_may_be_refused_after_its_answer_came() -> None:
-    """On HTTP+SSE the two come by different ways, and the answer is what counts."""
+    """On HTTP+SSE a response and the status of its POST come separately, and the response
+    decides."""
     client, listening = old_client()
     call, exchange = ask(client)
     head(exchange, 500, "text/plain")
@@ -150,7 +153,7 @@ def test_a_post_may_be_refused_after_its_answer_came() -> None:
 
 
 def test_the_end_of_one_that_waits_for_authorization_may_be_the_end_of_all() -> None:
-    """It ended the others a second time, and raised."""
+    """The other waiting requests were ended twice, which raised."""
     config = Config(ping_interval=10.0, max_failed_pings=1)
     client = opened(now=0.0, authorize=True, config=config)
     client.handle_timeout(10.0)
@@ -166,7 +169,7 @@ def test_the_end_of_one_that_waits_for_authorization_may_be_the_end_of_all() -> 
 
 
 def test_an_answer_whose_id_is_refused_is_none() -> None:
-    """Where ids are compared strictly, the call would wait for another one for ever."""
+    """With strict ids, a call must end instead of waiting for ever."""
     client = opened(config=Config(strict=True))
     call, exchange = ask(client)
     respond(exchange, body=result(str(call.id), OK))
@@ -178,7 +181,7 @@ def test_an_answer_whose_id_is_refused_is_none() -> None:
 
 
 def test_a_session_is_opened_again_as_it_was_at_first() -> None:
-    """With what the caller has said then, and in no more time: it would be waited for for ever."""
+    """A reopened session must use the first settings and time limit, or it might never end."""
     client = new_client(revisions=(LEGACY,), get_stream=False)
     client.start(meta={"example.com/a": 1}, timeout=30.0, now=0.0)
     first = take(client)
@@ -200,7 +203,7 @@ def test_a_session_is_opened_again_as_it_was_at_first() -> None:
 
 
 def test_a_server_that_knows_no_get_is_not_given_up() -> None:
-    """It should say 405; with 404 it seemed to lose one session after the other."""
+    """A server that answers GET with 404 instead of 405 seemed to lose each session."""
     client = opened(get=True)
     respond(take(client), 404)
     initialize = take(client)
@@ -219,7 +222,7 @@ def test_a_server_that_knows_no_get_is_not_given_up() -> None:
 
 
 def test_a_session_in_which_nothing_was_asked_may_be_lost_again() -> None:
-    """A client that only listens was at its end with the second restart of a server."""
+    """A client that only listens was closed at the second restart of its server."""
     client = opened(now=0.0, get=True)
     for number in range(1, 4):
         now = 100.0 * number
@@ -239,7 +242,7 @@ def test_a_session_in_which_nothing_was_asked_may_be_lost_again() -> None:
 
 
 def test_a_server_that_cannot_be_reached_is_pinged_until_it_is_given_up() -> None:
-    """The first ping that was lost with its connection was the last: nobody would have noticed."""
+    """After the first lost ping no further one was sent, so the failure was never noticed."""
     config = Config(ping_interval=10.0, max_failed_pings=3)
     client = opened(now=0.0, config=config)
     for number in range(1, 4):
@@ -254,7 +257,7 @@ def test_a_server_that_cannot_be_reached_is_pinged_until_it_is_given_up() -> Non
 
 @pytest.mark.parametrize("timeout", [None, 600.0])
 def test_the_era_is_not_found_by_how_long_a_user_takes(timeout: float | None) -> None:
-    """A modern server that wants a token first would be opened in a legacy revision, or not."""
+    """The time in which a user enters a token must not count towards the deadline of the probe."""
     client = new_client(authorize=True)
     client.start(timeout=timeout, probe_timeout=5.0, now=0.0)
     respond(take(client), 401)
@@ -266,25 +269,31 @@ def test_the_era_is_not_found_by_how_long_a_user_takes(timeout: float | None) ->
     assert exchanges_of(client) == []
     client.handle_timeout(505.0)
     assert message_of(take(client))["method"] == "initialize"
-    assert client.next_timeout() == timeout
+    assert client.next_timeout() == (None if timeout is None else timeout + 500.0)
 
 
-def test_a_start_lasts_no_longer_for_that() -> None:
-    """Its own time goes on."""
+def test_a_start_ends_when_the_server_has_used_up_its_time() -> None:
+    """The time of a user, however long and often, must not count, but that of the server must."""
     client = new_client(authorize=True)
     client.start(timeout=10.0, probe_timeout=5.0, now=0.0)
-    respond(take(client), 401)
+    respond(take(client), 401, now=1.0)
     client.authorize([("Authorization", "token")], now=8.0)
-    respond(take(client), 401)
-    client.handle_timeout(9.0)
+    respond(take(client), 401)  # which an old server may say to a probe
+    respond(take(client), 401, now=9.0)
+    client.handle_timeout(100.0)
+    client.authorize([("Authorization", "other")], now=109.0)
+    take(client)
+    client.handle_timeout(114.0)
+    assert message_of(take(client))["method"] == "initialize"
+    client.handle_timeout(116.5)
     assert client.phase is Phase.NEGOTIATING
-    client.handle_timeout(10.0)
+    client.handle_timeout(117.0)
     failed = only(ConnectionFailed, events_of(client))
     assert failed.cause is FailureCause.TIMED_OUT
 
 
 def test_without_a_time_for_the_probe_there_is_none_to_stop() -> None:
-    """It ends with its answer."""
+    """A probe without a deadline must end with its response."""
     client = new_client(authorize=True)
     client.start(now=0.0)
     respond(take(client), 401)
@@ -297,7 +306,7 @@ def test_without_a_time_for_the_probe_there_is_none_to_stop() -> None:
 
 @pytest.mark.parametrize("revision", ERAS)
 def test_what_is_shown_in_vain_is_shown_five_times(revision: str) -> None:
-    """An application that has but one token would ask with it for ever."""
+    """An application with one fixed token would repeat the request for ever."""
     client = opened(revision, authorize=True)
     call, exchange = ask(client)
     for _ in range(5):
@@ -316,7 +325,8 @@ def test_what_is_shown_in_vain_is_shown_five_times(revision: str) -> None:
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("status", [403, 429, 503])
 def test_a_start_that_is_refused_says_with_what_status(revision: str, status: int) -> None:
-    """It was taken for a server that speaks something else, of which this says nothing."""
+    """The failure claimed that the server speaks another revision, which the status does not
+    say."""
     client = new_client(revisions=(revision,))
     start = client.start()
     respond(take(client), status, b"no")
@@ -330,14 +340,14 @@ def test_a_start_that_is_refused_says_with_what_status(revision: str, status: in
 
 
 def unended(exchange: ClientExchange, status: int, **fields: str) -> None:
-    """The head of a response, and half of a body at the most."""
+    """The head of a response, and at most half of its body."""
     more = {name.replace("_", "-"): value for name, value in fields.items()}
     head(exchange, status, "text/plain", more, now=0.0)
     exchange.receive_data(b"wait")
 
 
 def test_nobody_waits_for_the_rest_of_what_is_of_no_use() -> None:
-    """Each such response would hold its connection for ever, and its place among the requests."""
+    """A response that never ends would hold its connection and its place among the requests."""
     client = opened(now=0.0, authorize=True, get=True)
     listening = take(client)
     unended(listening, 405)
@@ -362,7 +372,7 @@ def test_nobody_waits_for_the_rest_of_what_is_of_no_use() -> None:
 
 
 def test_what_ends_in_time_is_left_alone() -> None:
-    """Its connection can be used again."""
+    """The connection of a complete response can be used again."""
     client = opened(now=0.0, authorize=True)
     _, exchange = ask(client)
     unended(exchange, 401)
@@ -377,7 +387,7 @@ def test_what_ends_in_time_is_left_alone() -> None:
 
 
 def test_a_post_of_http_sse_that_has_no_end_is_closed_after_its_answer() -> None:
-    """The answer comes by another way, and a server may forget the first."""
+    """The response comes on the stream, and the server may never end the POST."""
     client, listening = old_client()
     call, exchange = ask(client)
     listening.receive_data(event(result(call.id, OK)))
@@ -388,7 +398,7 @@ def test_a_post_of_http_sse_that_has_no_end_is_closed_after_its_answer() -> None
 
 
 def test_a_call_that_was_cancelled_before_it_was_sent_leaves_nothing() -> None:
-    """It stood in line, with all that it was to say, behind those that were not given out."""
+    """A cancelled call must leave the queue, and its message the memory."""
     client = opened()
     client.send_request("tools/list")
     for _ in range(100):
@@ -398,7 +408,7 @@ def test_a_call_that_was_cancelled_before_it_was_sent_leaves_nothing() -> None:
 
 
 def test_what_was_said_in_vain_is_not_kept() -> None:
-    """Calls that had no answer are remembered, a thousand of them: not all that they said."""
+    """A thousand unanswered calls are remembered for late responses, but without their messages."""
     client = opened(config=Config(max_late_answers=1_000))
     tracemalloc.start()
     for _ in range(100):
@@ -426,7 +436,7 @@ def test_what_was_said_in_vain_is_not_kept() -> None:
 def test_a_status_counts_in_whatever_form_its_body_is(
     status: int, fields: dict[str, str], kind: type
 ) -> None:
-    """A proxy may pack its own pages; nobody reads them."""
+    """A proxy may compress its error pages, which are not read."""
     client = opened()
     _, exchange = ask(client)
     respond(exchange, status, b"\x1f\x8b", {"Content-Encoding": "gzip", **fields})
@@ -434,7 +444,7 @@ def test_a_status_counts_in_whatever_form_its_body_is(
 
 
 def test_a_redirect_counts_in_whatever_form_its_body_is() -> None:
-    """The same."""
+    """A redirect must be followed whatever the coding of its body is."""
     client = opened()
     _, exchange = ask(client)
     respond(exchange, 307, b"\x1f\x8b", {"Content-Encoding": "gzip", "Location": "/other"})

@@ -1,6 +1,6 @@
 """Each part of a client endpoint can be made without the rest, and does its own work.
 
-What a part needs is given to it: what all parts share, and at most the parts below it. Nothing here
+Each part is given what it needs: the shared core, and at most the parts below it. Nothing here
 makes a `ClientEndpoint`.
 """
 
@@ -69,7 +69,7 @@ SSE_HEAD = {"content-type": "text/event-stream"}
 
 
 def new_core(**settings: Any) -> ClientEndpointCore:
-    """What all parts share, with a machine that sends its messages nowhere."""
+    """The shared core, with a machine that sends its messages nowhere."""
     core = ClientEndpointCore(read_url(URL), Config(**settings), None)
     core.machine = new_machine(core)
     return core
@@ -105,14 +105,14 @@ def events_of(core: ClientEndpointCore) -> list[Any]:
 
 
 def taken(queue: ExchangeQueue) -> ClientExchange:
-    """The one exchange that is to be made now."""
+    """Take the one exchange that is due."""
     exchange = queue.take()
     assert exchange is not None
     return exchange
 
 
 class Accepting:
-    """A judge without any rule: owners get every head, and refusals are kept as they came."""
+    """A judge without rules: owners get every head, and refusals are kept as they came."""
 
     def __init__(self) -> None:
         self.refusals: list[tuple[int, bytes]] = []
@@ -155,7 +155,7 @@ class Collector(ExchangeOwner):
     def broken(self, exchange: ClientExchangeCore, text: str) -> None:
         self.got.append(text)
 
-    def give_up(self, status: int, text: str) -> None:
+    def fail_with_status(self, status: int, text: str) -> None:
         self.got.append(status)
 
     def lost(self, text: str) -> None:
@@ -182,12 +182,12 @@ class Collector(ExchangeOwner):
     ],
 )
 def test_head_says_when_to_try_again(fields: dict[str, str], seconds: float | None) -> None:
-    """A date needs a clock: ours, or the server's own."""
+    """A date in Retry-After needs a clock: that of this side, or the server's `Date`."""
     assert Head(503, fields).retry_after == seconds
 
 
 def test_clock_of_this_side_goes_before_that_of_the_server() -> None:
-    """Clocks of servers may be wrong by hours."""
+    """The clock of a server may be wrong by hours."""
     fields = {"retry-after": "Thu, 01 Jan 1970 00:00:09 GMT", "date": "now"}
     assert Head(503, fields, at=3.0).retry_after == 6.0
     assert Head(503, fields, at=30.0).retry_after == 0.0
@@ -205,7 +205,7 @@ def test_request_headers_are_those_of_the_era() -> None:
 
 
 def test_replaced_headers_are_told_from_those_before() -> None:
-    """A refusal of old credentials says nothing of the new ones."""
+    """A refusal of old credentials must not count against the new ones."""
     headers = RequestHeaders(())
     before = headers.version
     assert not headers.has_any
@@ -217,13 +217,13 @@ def test_replaced_headers_are_told_from_those_before() -> None:
 
 
 def test_excerpt_hides_credentials() -> None:
-    """Servers repeat in error pages what they were sent."""
+    """Servers repeat received headers in error pages."""
     headers = RequestHeaders(((b"authorization", b"Bearer secret"),))
     assert headers.excerpt(b"no: secret, of session-1!", b"session-1") == b"no: ***, of ***!"
 
 
 def test_tool_headers_repeat_marked_arguments() -> None:
-    """What a listing says of a tool decides which headers its calls have."""
+    """The marks in a listing decide which headers the calls of a tool have."""
     tools = ToolHeaders(new_core())
     schema = {"type": "object", "properties": {"city": {"type": "string", "x-mcp-header": "City"}}}
     params: JSONObject = {"name": "weather", "arguments": {"city": "Ulm"}}
@@ -236,7 +236,7 @@ def test_tool_headers_repeat_marked_arguments() -> None:
 
 
 def test_invalid_tool_is_taken_out_of_a_listing() -> None:
-    """Its calls would be refused."""
+    """Calls of a tool with invalid marks would be refused."""
     core = new_core()
     page: Any = {"tools": [{"name": "bad", "inputSchema": {"x-mcp-header": ""}}, {"name": "good"}]}
 
@@ -249,7 +249,7 @@ def test_invalid_tool_is_taken_out_of_a_listing() -> None:
 
 
 def test_method_without_a_form_in_a_header_is_refused() -> None:
-    """The header would be another one, or two."""
+    """A line break would change the header, or begin another one."""
     with pytest.raises(LocalProtocolError, match="OWN-039"):
         ToolHeaders(new_core()).fields_of("a\r\nb", {})
 
@@ -258,7 +258,7 @@ def test_method_without_a_form_in_a_header_is_refused() -> None:
 
 
 class Work:
-    """Exchanges of which there are some or none."""
+    """Exchanges that a test can add or take away."""
 
     def __init__(self) -> None:
         self.some = False
@@ -268,7 +268,7 @@ class Work:
 
 
 def test_core_wakes_once_for_work_an_event_and_a_deadline() -> None:
-    """A caller that sleeps has to learn of each, and not of the same twice."""
+    """A caller that sleeps must be woken for each kind of news, and only once."""
     woken: list[str] = []
     core = ClientEndpointCore(read_url(URL), Config(), lambda: woken.append("woken"))
     core.machine = new_machine(core)
@@ -293,7 +293,7 @@ def test_core_wakes_once_for_work_an_event_and_a_deadline() -> None:
 
 
 def test_retries_wait_longer_each_time_and_then_end() -> None:
-    """A server that is down is asked seldom, and not for ever."""
+    """A server that is down must get few retries, and not for ever."""
     queue = new_queue(max_reconnects=4)
     owner, retries = Collector(queue), StreamRetries(queue.core)
     waits: list[float | None] = []
@@ -310,7 +310,7 @@ def test_retries_wait_longer_each_time_and_then_end() -> None:
 
 
 def test_retries_send_when_the_time_has_come() -> None:
-    """The deadline is their own, and the exchange that of their owner."""
+    """Retries must keep their own deadline and send the exchange of their owner."""
     queue = new_queue()
     retries = StreamRetries(queue.core)
     retries.retry_ms = 5000
@@ -327,7 +327,7 @@ def test_retries_send_when_the_time_has_come() -> None:
 
 
 def test_queue_gives_exchanges_out_in_order() -> None:
-    """Each has the headers of its owner, then those of all."""
+    """Each exchange must have the headers of its owner, then those of all."""
     queue = new_queue(((b"x-own", b"1"),))
     first, second = Collector(queue), Collector(queue)
     first.send()
@@ -347,7 +347,7 @@ def test_queue_gives_exchanges_out_in_order() -> None:
 
 
 def test_nothing_passes_the_barrier() -> None:
-    """Servers refuse what comes before `notifications/initialized`."""
+    """Servers refuse requests that come before `notifications/initialized`."""
     queue = new_queue()
     first, barrier = Collector(queue), Collector(queue)
     first.send()
@@ -368,7 +368,7 @@ def test_nothing_passes_the_barrier() -> None:
 
 
 def test_dropped_exchanges_are_aborted() -> None:
-    """The caller closes the connections of those that it has."""
+    """The caller must close the connections of dropped exchanges."""
     queue = new_queue()
     given, spared, unsent = Collector(queue), Collector(queue), Collector(queue)
     queue.standalone = Collector(queue)
@@ -387,7 +387,7 @@ def test_dropped_exchanges_are_aborted() -> None:
 
 
 def test_exchange_gives_its_owner_what_comes() -> None:
-    """Bytes go in; events of a stream, whole bodies and refusals come out."""
+    """An exchange must turn bytes into events of a stream, whole bodies and refusals."""
     queue = new_queue()
     queue.judge = judge = Accepting()
     owner = Collector(queue)
@@ -435,7 +435,7 @@ def test_exchange_is_made_again_once_on_a_new_transport() -> None:
 
 
 def test_standalone_stream_brings_messages() -> None:
-    """Servers send on it what belongs to no request."""
+    """Messages that belong to no request arrive on this stream."""
     queue = new_queue()
     queue.judge = Accepting()
     stream = StandaloneStream(queue, ReceivedResponses(opened_machine(queue)))
@@ -453,7 +453,7 @@ def test_standalone_stream_brings_messages() -> None:
 
 @pytest.mark.parametrize(("status", "is_told"), [(405, False), (200, True)])
 def test_server_without_a_standalone_stream(status: int, is_told: bool) -> None:
-    """405 says so, and is no fault; another form of body is one."""
+    """405 to GET is no fault; a body of another media type is one."""
     queue = new_queue()
     stream = StandaloneStream(queue, ReceivedResponses(queue.core.machine))
     stream.send()
@@ -469,7 +469,7 @@ def test_server_without_a_standalone_stream(status: int, is_told: bool) -> None:
 
 
 def opened_machine(queue: ExchangeQueue) -> ClientMachine:
-    """A machine that has opened a conversation with a server that has everything."""
+    """A machine with an open conversation with a server that has all capabilities."""
     machine = queue.core.machine
     machine.discovery.start(None, None, None, NEWEST, None, None)
     capabilities: JSONObject = {"tools": {"listChanged": True}}
@@ -492,7 +492,7 @@ def ask(machine: ClientMachine, method: str = "tools/call") -> Any:
 
 
 def test_responses_answer_or_end_requests() -> None:
-    """A response may be an answer, a refusal, or neither."""
+    """An HTTP response may be a result, a refusal, or neither."""
     queue = new_queue()
     machine = opened_machine(queue)
     responses = ReceivedResponses(machine)
@@ -519,7 +519,7 @@ def test_responses_answer_or_end_requests() -> None:
 
 
 def test_responses_tell_what_is_wrong_with_a_body() -> None:
-    """A body that is no answer ends its request with a reason."""
+    """A body without a response must end its request with a reason."""
     queue = new_queue()
     responses = ReceivedResponses(opened_machine(queue))
     assert responses.receive_body(object(), b"{") != ""
@@ -529,7 +529,7 @@ def test_responses_tell_what_is_wrong_with_a_body() -> None:
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 def test_error_in_a_refusal_may_follow_a_byte_order_mark(mark: bytes) -> None:
-    """The error counts, and the mark is reported."""
+    """The error must be read, and the mark be reported."""
     core = new_core()
     error = {"jsonrpc": "2.0", "id": 1, "error": {"code": 7, "message": "no"}}
 
@@ -540,12 +540,12 @@ def test_error_in_a_refusal_may_follow_a_byte_order_mark(mark: bytes) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"no", b"[]", b'{"error":{}}', b'{"method":"m","id":1}'])
 def test_refusal_without_an_error(body: bytes) -> None:
-    """Most bodies of refusals are pages for browsers."""
+    """Most bodies of refusals are pages for browsers, and hold no JSON-RPC error."""
     assert error_in(body, new_core().machine.core) is None
 
 
 def test_refused_probe_ends_the_start() -> None:
-    """503 says nothing of what a server speaks, so that there is nothing else to try."""
+    """503 does not tell the era of a server, so no handshake can help."""
     queue = new_queue()
     machine = queue.core.machine
     start = machine.discovery.start(None, None, None, None, None, None)
@@ -566,7 +566,7 @@ def new_post(queue: ExchangeQueue, call: Any = None) -> PostedMessage:
 
 
 def test_post_carries_its_message() -> None:
-    """One message is one POST, in the queue."""
+    """Each message must be one POST in the queue."""
     queue = new_queue()
     queue.judge = Accepting()
     post = new_post(queue)
@@ -583,7 +583,7 @@ def test_post_carries_its_message() -> None:
 
 
 def test_answer_of_a_post_is_resumed_where_it_broke_off() -> None:
-    """The server keeps the rest of a stream, and a GET brings it."""
+    """The server keeps the rest of a stream, and a GET must fetch it."""
     queue = new_queue()
     queue.judge = Accepting()
     machine = opened_machine(queue)
@@ -602,7 +602,7 @@ def test_answer_of_a_post_is_resumed_where_it_broke_off() -> None:
 
 
 class Keeper:
-    """Someone who is told when a session opens and ends, and keeps none."""
+    """A session keeper that counts what it is told, and keeps no session."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -639,7 +639,7 @@ def new_transport(
 
 
 def test_connection_posts_its_messages() -> None:
-    """Each message of the machine is an exchange; the keeper is told of both ends."""
+    """Each message of the machine must be an exchange, and the keeper learn of start and end."""
     queue, keeper = new_queue(), Keeper()
     queue.judge = Accepting()
     transport = new_transport(queue, keeper)
@@ -660,7 +660,7 @@ def test_connection_posts_its_messages() -> None:
 
 
 def test_tool_refresh_lists_tools_and_calls_again() -> None:
-    """A tool whose schema has changed wants other headers."""
+    """A tool whose schema has changed needs other headers."""
     queue = new_queue()
     queue.judge = Accepting()
     transport = new_transport(queue, Keeper(), ALL_REVISIONS[-1:])
@@ -717,7 +717,7 @@ def refuse(authorization: Authorization, queue: ExchangeQueue, owner: ExchangeOw
 
 
 def test_authorization_holds_exchanges_until_there_are_credentials() -> None:
-    """They are sent again with the new headers."""
+    """Held exchanges must be sent again with the new headers."""
     queue = new_queue()
     authorization = Authorization(queue.core, queue, holds=True)
     owner = Collector(queue)
@@ -734,17 +734,17 @@ def test_authorization_holds_exchanges_until_there_are_credentials() -> None:
 
 
 def test_authorization_that_nobody_supplies_refuses() -> None:
-    """What was held ends as refused; where nothing is held, it ends at once."""
+    """Without credentials, held exchanges must end as refused."""
     queue = new_queue()
     authorization = Authorization(queue.core, queue, holds=True)
     held, ended = Collector(queue), Collector(queue)
     refuse(authorization, queue, held)
-    assert authorization.give_up() == 1
+    assert authorization.refuse_held() == 1
     assert held.got == [401]
 
     refuse(Authorization(queue.core, queue, holds=False), queue, ended)
     assert ended.got == [401]
-    assert [event.kept for event in events_of(queue.core)] == [True, False, False]
+    assert [event.kept for event in events_of(queue.core)] == [False, False]
 
 
 def new_session(queue: ExchangeQueue, *, get_stream: bool = False) -> ClientSession:
@@ -763,7 +763,7 @@ def new_session(queue: ExchangeQueue, *, get_stream: bool = False) -> ClientSess
 
 
 class Following(Accepting):
-    """A judge that tells a session of good answers and of status 404, and knows no other rule."""
+    """A judge that knows session ids and status 404, and no other rule."""
 
     def __init__(self, session: ClientSession) -> None:
         super().__init__()
@@ -779,7 +779,7 @@ class Following(Accepting):
 
 
 def open_session(queue: ExchangeQueue, session: ClientSession, session_id: str = "one") -> None:
-    """Answer `initialize`, which waits, and take the note that follows."""
+    """Answer the waiting `initialize`, and take the notification that follows."""
     result: dict[str, Any] = {
         "protocolVersion": NEWEST,
         "capabilities": {"tools": {}},
@@ -791,7 +791,7 @@ def open_session(queue: ExchangeQueue, session: ClientSession, session_id: str =
 
 
 def test_session_is_opened_lost_and_opened_again() -> None:
-    """A request that the server refused for its session goes on in the next one."""
+    """A request that was refused for its session must go on in the next one."""
     queue = new_queue()
     session = new_session(queue)
     queue.judge = Following(session)
@@ -818,7 +818,7 @@ def test_session_is_opened_lost_and_opened_again() -> None:
 
 
 def test_session_that_ends_is_deleted() -> None:
-    """The server need not wait for a client that is gone."""
+    """The server must not keep a session whose client is gone."""
     queue = new_queue()
     session = new_session(queue)
     queue.judge = Following(session)
@@ -834,7 +834,7 @@ def test_session_that_ends_is_deleted() -> None:
 
 
 def test_delete_is_over_when_it_fails() -> None:
-    """Nothing depends on it."""
+    """A failed DELETE must change nothing."""
     queue = new_queue()
     delete = SessionDelete(queue, b"one")
     delete.send()
@@ -844,7 +844,7 @@ def test_delete_is_over_when_it_fails() -> None:
 
 
 def refused_initialize(queue: ExchangeQueue) -> PostedMessage:
-    """`initialize`, which the server has refused with a text."""
+    """An `initialize` that the server has refused with a text."""
     machine = queue.core.machine
     machine.discovery.start(None, None, None, NEWEST, None, None)
     (call,) = machine.outgoing.calls.values()
@@ -854,7 +854,7 @@ def refused_initialize(queue: ExchangeQueue) -> PostedMessage:
 
 
 def test_old_stream_names_where_to_post() -> None:
-    """On HTTP+SSE messages go to the URL that the stream names first."""
+    """On HTTP+SSE messages must go to the URL in the first event of the stream."""
     queue = new_queue()
     queue.judge = Accepting()
     post = refused_initialize(queue)
@@ -868,7 +868,8 @@ def test_old_stream_names_where_to_post() -> None:
 
 
 def test_stream_that_names_another_origin_is_no_old_one() -> None:
-    """The refusal of `initialize` counts then."""
+    """A stream with a foreign endpoint must be refused, and the error of `initialize` be
+    reported."""
     queue = new_queue()
     queue.judge = Accepting()
     post = refused_initialize(queue)
@@ -884,7 +885,7 @@ def test_stream_that_names_another_origin_is_no_old_one() -> None:
 
 @pytest.mark.parametrize(("status", "may_be"), [(405, True), (503, False)])
 def test_status_of_old_servers(status: int, may_be: bool) -> None:
-    """A server that is overloaded is none that speaks something else."""
+    """An overloaded server must not be taken for one with HTTP+SSE."""
     assert may_be_old(new_core(), status, None) is may_be
 
 
@@ -905,7 +906,7 @@ def new_judge(queue: ExchangeQueue) -> ResponseJudge:
 def test_judge_follows_redirects_of_one_origin(
     status: int, location: str, url: str | None, got: list[object]
 ) -> None:
-    """Credentials go nowhere else."""
+    """Credentials must not go to another origin."""
     queue = new_queue()
     queue.judge = new_judge(queue)
     owner = Collector(queue)
@@ -920,7 +921,7 @@ def test_judge_follows_redirects_of_one_origin(
 
 
 def test_judge_reports_refused_messages() -> None:
-    """A notification has no ending that could say so."""
+    """A notification has no ending, so its refusal must be an event."""
     queue = new_queue()
     queue.judge = new_judge(queue)
     post = new_post(queue)

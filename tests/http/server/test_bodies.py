@@ -1,4 +1,4 @@
-"""Bodies of requests: their size, their pieces, and those that are no message."""
+"""Bodies of requests: their size, their chunks, and those that are no message."""
 
 import time
 import tracemalloc
@@ -30,7 +30,7 @@ from tests.support.wire import call, initialize
 
 
 def test_a_body_that_is_announced_too_long_is_refused_unread() -> None:
-    """The head says so: a server need not take a hundred megabytes to find out."""
+    """Content-Length must refuse a hundred megabytes before they are read."""
     endpoint = new_endpoint(config=Config(max_message_bytes=100))
     for length, status in (
         ("101", 413),
@@ -45,7 +45,7 @@ def test_a_body_that_is_announced_too_long_is_refused_unread() -> None:
 
 
 def test_a_body_that_grows_too_long_is_refused_where_it_does() -> None:
-    """Not every body is announced."""
+    """A body without a length must be refused when it crosses the limit."""
     endpoint = new_endpoint(config=Config(max_message_bytes=100))
     exchange = endpoint.exchange("POST", "/mcp", POST.items())
     exchange.receive_data(b"x" * 60)
@@ -58,7 +58,7 @@ def test_a_body_that_grows_too_long_is_refused_where_it_does() -> None:
 
 
 def test_an_exchange_tells_what_it_holds() -> None:
-    """A server of many clients adds up what they have sent and what they do not read."""
+    """A server of many clients needs the memory of received bodies and unsent output."""
     endpoint = new_endpoint(config=Config(max_message_bytes=1000))
     whole, broken_off = (endpoint.exchange("POST", "/mcp", POST.items()) for _ in range(2))
     held = [whole.held_bytes]
@@ -81,7 +81,7 @@ def receive_one_by_one(exchange: ServerExchange, size: int) -> None:
 
 
 def test_a_body_in_chunks_of_one_byte_takes_no_more_room_than_its_bytes() -> None:
-    """A list of the chunks would take eight times as much: the limit on bodies would be none."""
+    """A list of chunks takes eight times as much, which would defeat the limit on bodies."""
     size = 2**17
     exchange = new_endpoint().exchange("POST", "/mcp", POST.items())
     tracemalloc.start()
@@ -98,7 +98,7 @@ def test_a_body_in_chunks_of_one_byte_takes_no_more_room_than_its_bytes() -> Non
 
 
 def test_a_body_in_chunks_of_one_byte_costs_as_much_as_it_has_bytes() -> None:
-    """Copying what is there with each chunk would let a client spend our time for nothing."""
+    """Copying the body for each chunk would let a client use up the server's time."""
 
     def spent(size: int) -> float:
         exchange = new_endpoint().exchange("POST", "/mcp", POST.items())
@@ -114,7 +114,7 @@ def test_a_body_in_chunks_of_one_byte_costs_as_much_as_it_has_bytes() -> None:
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
 def test_chunks_of_any_kind_are_taken(kind: Any) -> None:
-    """Adapters have them as they come."""
+    """Adapters give bytes, bytearrays or memoryviews."""
     endpoint = new_endpoint()
     exchange = endpoint.exchange("POST", "/mcp", POST.items())
     body = body_of(initialize(1, "2025-11-25"))
@@ -129,7 +129,7 @@ def test_chunks_of_any_kind_are_taken(kind: Any) -> None:
 
 
 def test_heads_may_come_as_bytes_in_any_case() -> None:
-    """Each HTTP library has its own taste."""
+    """HTTP libraries give names and values as str or bytes, in various cases."""
     endpoint = new_endpoint()
     message = modern_tool_call()
     fields = [
@@ -145,7 +145,7 @@ def test_heads_may_come_as_bytes_in_any_case() -> None:
 
 
 def test_lists_may_come_on_several_lines() -> None:
-    """Accept is a list, and this is how HTTP joins it."""
+    """HTTP allows a list such as Accept on several header lines."""
     endpoint = new_endpoint()
     fields = [("content-type", JSON), ("accept", "text/html"), ("Accept", JSON)]
     exchange = endpoint.exchange("POST", "/mcp", fields)
@@ -181,7 +181,7 @@ def test_lists_may_come_on_several_lines() -> None:
 )
 @pytest.mark.parametrize("era", ["legacy", "modern", "stateless"])
 def test_a_body_that_is_no_message_gets_400(body: bytes, code: int, era: str) -> None:
-    """In every revision; 2xx would make a client wait for an answer that never comes."""
+    """A 2xx status would make a client wait for ever for a response."""
     if era == "legacy":
         one = client("2025-06-18")
         endpoint, exchange = one.endpoint, one.post(body)
@@ -213,7 +213,7 @@ def test_a_body_that_is_no_message_gets_400(body: bytes, code: int, era: str) ->
     ],
 )
 def test_a_member_named_twice_is_refused(body: bytes) -> None:
-    """Which of the two counts is not the same for all who read it, a gateway in front included."""
+    """A gateway in front may use the other value of a duplicate member."""
     one = client("2025-03-26")
     response = answer(one.post(body))
 
@@ -226,7 +226,7 @@ def test_a_member_named_twice_is_refused(body: bytes) -> None:
     "text", [":", '"a":', '\\"a\\":1', "x: y", "http://[::1]:80/", "\\u003a", "\\\\"]
 )
 def test_colons_and_quotes_in_texts_are_no_members(text: str) -> None:
-    """The members of an object are counted in the text: what only looks like one must not be."""
+    """Members are counted in the text, so text that looks like a member must not count."""
     one = client("2025-11-25")
     quoted = text if "\\" in text else text.replace('"', '\\"')
     arguments = '{"x":"' + quoted + '", "k" :[{}, {"y":":"}]}'
@@ -239,7 +239,7 @@ def test_colons_and_quotes_in_texts_are_no_members(text: str) -> None:
 
 
 def test_a_body_too_deep_to_follow_is_refused() -> None:
-    """A limit of the caller that the interpreter cannot reach must not end in an exception."""
+    """A depth limit beyond the interpreter's stack must not end in an exception."""
     endpoint = new_endpoint(config=Config(max_json_depth=10**6), stateless=True)
     deep = b'{"a":' * 40_000 + b"1" + b"}" * 40_000
 

@@ -1,6 +1,6 @@
-"""Faults that users of HTTP servers have reported, each as the right behaviour.
+"""Faults that users of HTTP servers have reported, each tested as the right behaviour.
 
-They are numbered as in the shared file of cases, which tells where each was reported.
+The numbers are those of the shared file of cases, which says where each was reported.
 """
 
 import json
@@ -58,7 +58,7 @@ found: dict[str, Callable[..., None]] = {}
 
 
 def case(*ids: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Mark a test as the one of these cases."""
+    """Mark a test with the numbers of its cases."""
 
     def mark(test: Callable[..., None]) -> Callable[..., None]:
         found.update(dict.fromkeys(ids, test))
@@ -68,7 +68,7 @@ def case(*ids: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 
 def legacy(*revisions: str) -> pytest.MarkDecorator:
-    """The test runs at each of these revisions."""
+    """Run the test at each of these revisions."""
     return pytest.mark.parametrize("revision", revisions or STREAMABLE)
 
 
@@ -87,7 +87,7 @@ def running(one: Client, id: int) -> tuple[Any, Any]:
 @case("c015")
 @legacy()
 def test_an_id_in_flight_is_not_crossed(revision: str) -> None:
-    """The second request is refused, and the result goes to the first alone."""
+    """The second request must be refused, and the result go to the first one only."""
     one = client(revision)
     a, handle = running(one, 1)
     b = answer(one.post(tool_call(1, "other")))
@@ -100,7 +100,7 @@ def test_an_id_in_flight_is_not_crossed(revision: str) -> None:
 @case("c023")
 @legacy()
 def test_a_request_of_the_server_with_the_same_id_ends_no_stream(revision: str) -> None:
-    """Only the answer to the client's request does."""
+    """Only the response to the client's request must end its stream."""
     one = client(revision)
     exchange, handle = running(one, 1)
     question = one.endpoint.send_request("roots/list", request=handle)
@@ -115,7 +115,7 @@ def test_a_request_of_the_server_with_the_same_id_ends_no_stream(revision: str) 
 
 @case("c044")
 def test_a_closed_stream_cancels_in_the_modern_revision() -> None:
-    """And the late result is dropped."""
+    """The disconnect must cancel the request, and a late result be dropped."""
     endpoint = new_endpoint(revisions=MODERN_REVISIONS)
     a = modern_post(endpoint, {"mcp-method": "tools/call", "mcp-name": "x"}, called(4, "x"))
     handle = asked(endpoint)
@@ -130,7 +130,7 @@ def test_a_closed_stream_cancels_in_the_modern_revision() -> None:
 @case("c045")
 @legacy()
 def test_a_cancelled_request_ends_its_stream(revision: str) -> None:
-    """The connection is free again, without an answer."""
+    """The connection must be free again, without a response."""
     one = client(revision)
     a, handle = running(one, 4)
     one.endpoint.start_stream(handle)
@@ -147,7 +147,7 @@ def test_a_cancelled_request_ends_its_stream(revision: str) -> None:
 @case("c075")
 @legacy()
 def test_a_second_initialize_is_refused(revision: str) -> None:
-    """The session stays as it is, and there is no other."""
+    """The session must stay as it is, and no other be opened."""
     one = client(revision)
     response = answer(one.post(initialize(9, "2025-11-25")))
 
@@ -161,7 +161,7 @@ def test_a_second_initialize_is_refused(revision: str) -> None:
 @case("c145")
 @legacy()
 def test_media_types_have_parameters_and_no_case(revision: str) -> None:
-    """Both are JSON."""
+    """A charset or another case must not refuse JSON."""
     one = client(revision)
     for id, kind in ((2, "application/json; charset=utf-8"), (3, "Application/JSON")):
         assert answer(one.post(call(id, "ping"), {"content-type": kind})).json == result(id, {})
@@ -170,7 +170,7 @@ def test_media_types_have_parameters_and_no_case(revision: str) -> None:
 @case("c146")
 @pytest.mark.parametrize("revisions", [STREAMABLE, MODERN_REVISIONS])
 def test_a_body_that_is_not_called_json_is_not_executed(revisions: tuple[str, ...]) -> None:
-    """A page of another origin can send that without asking."""
+    """A page of another origin can send such a body without a preflight."""
     endpoint = new_endpoint(revisions=revisions)
     for fields in ({"content-type": "text/plain"}, {}):
         accept = {"accept": POST["accept"], **fields}
@@ -182,7 +182,7 @@ def test_a_body_that_is_not_called_json_is_not_executed(revisions: tuple[str, ..
 @case("c148")
 @pytest.mark.parametrize("revisions", [("2025-11-25",), MODERN_REVISIONS])
 def test_pages_of_other_origins_are_refused(revisions: tuple[str, ...]) -> None:
-    """Before anything is executed; who sends no Origin goes on."""
+    """The refusal must come before delivery; a client without Origin must be served."""
     endpoint = new_endpoint(revisions=revisions, origins=("http://localhost:3000",))
     for origin in ("https://evil.example", "null"):
         assert answer(post(endpoint, call(1, "ping"), {"origin": origin})).status == 403
@@ -199,7 +199,7 @@ def test_pages_of_other_origins_are_refused(revisions: tuple[str, ...]) -> None:
 @case("c149")
 @pytest.mark.parametrize("revisions", [STREAMABLE, MODERN_REVISIONS])
 def test_hosts_are_widened_by_configuration(revisions: tuple[str, ...]) -> None:
-    """Behind a proxy the name is another one."""
+    """Behind a proxy the server has another host name."""
     endpoint = new_endpoint(revisions=revisions, hosts=("api.example",))
 
     assert answer(post(endpoint, call(1, "ping"), {"host": "api.example"})).status != 403
@@ -209,7 +209,7 @@ def test_hosts_are_widened_by_configuration(revisions: tuple[str, ...]) -> None:
 @case("c150")
 @legacy()
 def test_a_dead_session_is_not_found(revision: str) -> None:
-    """404 and not 400, so that clients start again."""
+    """404, and not 400, makes clients open a new session."""
     one = client(revision)
     one.endpoint.end_session(one.session)
     for id in (one.session.id, "never-issued"):
@@ -219,7 +219,7 @@ def test_a_dead_session_is_not_found(revision: str) -> None:
 @case("c157")
 @legacy()
 def test_a_session_without_its_client_expires(revision: str) -> None:
-    """By the caller's clock; nothing of it is left."""
+    """An idle session must expire by the caller's clock, and leave no state."""
     endpoint = new_endpoint(sessions=sessions(idle=3600.0))
     one = connect(endpoint, revision, now=0.0)
     endpoint.handle_timeout(100_000.0)
@@ -233,7 +233,7 @@ def test_a_session_without_its_client_expires(revision: str) -> None:
 @case("c158")
 @legacy("2025-06-18", "2025-11-25")
 def test_an_unknown_revision_is_refused(revision: str) -> None:
-    """Nothing is dispatched."""
+    """The request must not be delivered."""
     one = client(revision)
     response = answer(one.post(call(2, "tools/list"), {"mcp-protocol-version": "1999-01-01-x"}))
 
@@ -244,7 +244,7 @@ def test_an_unknown_revision_is_refused(revision: str) -> None:
 @case("c159")
 @legacy("2025-06-18", "2025-11-25")
 def test_the_session_knows_the_revision(revision: str) -> None:
-    """The field may be missing."""
+    """The revision header may be missing within a session."""
     one = client(revision)
     fields = {"mcp-session-id": one.session.id}
 
@@ -255,14 +255,14 @@ def test_the_session_knows_the_revision(revision: str) -> None:
 @case("c160")
 @legacy("2025-06-18", "2025-11-25")
 def test_initialize_needs_no_revision_in_its_head(revision: str) -> None:
-    """It is agreed on there."""
+    """The revision is agreed on by `initialize` itself."""
     assert answer(post(new_endpoint(revisions=(revision,)), initialize(1, revision))).status == 200
 
 
 @case("c168")
 @legacy()
 def test_several_listening_streams_are_no_conflict(revision: str) -> None:
-    """A message goes on one of them, the newest; calls are untouched."""
+    """A message must go on the newest GET stream only, and calls be untouched."""
     one = client(revision)
     g1 = one.get()
     before = answer(g1)
@@ -280,7 +280,7 @@ def test_several_listening_streams_are_no_conflict(revision: str) -> None:
 @case("c170")
 @legacy()
 def test_an_answer_goes_on_no_listening_stream(revision: str) -> None:
-    """But on that of its request."""
+    """A response must go on the stream of its request."""
     one = client(revision)
     a, handle = running(one, 1)
     g = one.get()
@@ -294,7 +294,7 @@ def test_an_answer_goes_on_no_listening_stream(revision: str) -> None:
 @case("c172")
 @legacy()
 def test_nothing_is_lost_silently(revision: str) -> None:
-    """With a log it waits; without, the ping ends at once."""
+    """With a log a message must wait; without one a ping must end at once."""
     one = client(revision)
     one.endpoint.publish(ResourcesListChanged())
     one.endpoint.ping(one.session)
@@ -312,7 +312,7 @@ def test_nothing_is_lost_silently(revision: str) -> None:
 @case("c192")
 @legacy()
 def test_a_replay_is_of_one_stream(revision: str) -> None:
-    """With the answer, and then it ends."""
+    """The replay must end with the response of that stream."""
     one = client(revision)
     g = one.get()
     a = one.post(call(1, "tools/call", {"name": "t", "_meta": {"progressToken": 1}}))
@@ -331,7 +331,7 @@ def test_a_replay_is_of_one_stream(revision: str) -> None:
 @case("c193")
 @legacy()
 def test_an_event_of_somebody_else_replays_nothing(revision: str) -> None:
-    """Of another session, or of none."""
+    """An event id of another session, or of none, must replay nothing."""
     endpoint = new_endpoint()
     one, other = connect(endpoint, revision), connect(endpoint, revision)
     exchanges = [each.get() for each in (one, other)]
@@ -346,7 +346,7 @@ def test_an_event_of_somebody_else_replays_nothing(revision: str) -> None:
 @case("c194")
 @legacy()
 def test_an_answer_is_kept_for_a_client_that_comes_back(revision: str) -> None:
-    """Although no connection was there when it was made."""
+    """A response without a connection must be kept in the log."""
     one = client(revision)
     a = one.post(call(1, "tools/call", {"name": "t", "_meta": {"progressToken": 1}}))
     handle = asked(one.endpoint)
@@ -380,7 +380,7 @@ BOTH_KINDS = pytest.mark.parametrize("revisions", [MODERN_REVISIONS, (*STREAMABL
 @case("c199")
 @BOTH_KINDS
 def test_required_fields_are_required(revisions: tuple[str, ...]) -> None:
-    """`Mcp-Method` always, `Mcp-Name` where there is a name."""
+    """`Mcp-Method` is always required, and `Mcp-Name` for methods with a name."""
     endpoint = new_endpoint(revisions=revisions)
     tool = called(1, "get_weather")
     assert refused(answer(modern_post(endpoint, {"mcp-name": "get_weather"}, tool)), 1, -32020)
@@ -397,7 +397,7 @@ def test_required_fields_are_required(revisions: tuple[str, ...]) -> None:
 @case("c200")
 @BOTH_KINDS
 def test_a_name_is_decoded_before_it_is_compared(revisions: tuple[str, ...]) -> None:
-    """A URI may have letters that a field may not."""
+    """A URI may have characters that a header cannot have."""
     endpoint = new_endpoint(revisions=revisions)
     uri = "file:///Za\u0142\u0105czniki/r.pdf"
     fields = {
@@ -412,7 +412,7 @@ def test_a_name_is_decoded_before_it_is_compared(revisions: tuple[str, ...]) -> 
 @case("c201")
 @BOTH_KINDS
 def test_a_name_that_cannot_be_decoded_is_refused(revisions: tuple[str, ...]) -> None:
-    """And other spellings of the mark are letters like any."""
+    """Other spellings of the encoding mark are plain text."""
     endpoint = new_endpoint(revisions=revisions)
     for id, name in ((1, "=?base64?%%%?="), (2, "=?BASE64?eA==?=")):
         fields = {"mcp-method": "tools/call", "mcp-name": name}
@@ -422,7 +422,7 @@ def test_a_name_that_cannot_be_decoded_is_refused(revisions: tuple[str, ...]) ->
 @case("c203")
 @BOTH_KINDS
 def test_field_and_body_name_one_revision(revisions: tuple[str, ...]) -> None:
-    """Whichever of them is served."""
+    """A difference must be refused even if both revisions are served."""
     fields = {
         "mcp-protocol-version": "2025-11-25",
         "mcp-method": "tools/call",
@@ -436,7 +436,7 @@ def test_field_and_body_name_one_revision(revisions: tuple[str, ...]) -> None:
 @case("c204")
 @BOTH_KINDS
 def test_a_missing_envelope_is_no_header_mismatch(revisions: tuple[str, ...]) -> None:
-    """It is a malformed request; no session comes of it."""
+    """The request is malformed, and must open no session."""
     endpoint = new_endpoint(revisions=revisions)
     fields = {"mcp-method": "tools/call", "mcp-name": "get_weather"}
     assert refused(answer(modern_post(endpoint, fields, called(1, "get_weather", None))), 1, -32602)
@@ -449,7 +449,7 @@ def test_a_missing_envelope_is_no_header_mismatch(revisions: tuple[str, ...]) ->
 @case("c205")
 @BOTH_KINDS
 def test_a_missing_revision_is_a_header_mismatch(revisions: tuple[str, ...]) -> None:
-    """The body says that it is a modern request."""
+    """The body shows that the request is modern."""
     response = answer(post(new_endpoint(revisions=revisions), called(1, "get_weather")))
 
     assert refused(response, 1, -32020)
@@ -458,7 +458,7 @@ def test_a_missing_revision_is_a_header_mismatch(revisions: tuple[str, ...]) -> 
 @case("c208")
 @BOTH_KINDS
 def test_names_of_fields_have_no_case_and_values_have(revisions: tuple[str, ...]) -> None:
-    """As HTTP and JSON-RPC say."""
+    """Header names have no case in HTTP; method names have one in JSON-RPC."""
     endpoint = new_endpoint(revisions=revisions)
     fields = {
         "MCP-PROTOCOL-VERSION": MODERN,
@@ -475,7 +475,7 @@ def test_names_of_fields_have_no_case_and_values_have(revisions: tuple[str, ...]
 @case("c209")
 @BOTH_KINDS
 def test_mirrored_parameters_are_compared(revisions: tuple[str, ...]) -> None:
-    """Null means no field, and integers are numbers."""
+    """null means no header, and integers are compared as numbers."""
     properties = {
         "region": {"type": "string", "x-mcp-header": "Region"},
         "n": {"type": "integer", "x-mcp-header": "N"},
@@ -498,7 +498,7 @@ def test_mirrored_parameters_are_compared(revisions: tuple[str, ...]) -> None:
 @case("c285")
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_a_call_that_cannot_be_answered_any_more_gets_503(era: str) -> None:
-    """With its id, and a code that does not blame the request; a subscription gets its result."""
+    """The error must have the id and not blame the request; a subscription must get its result."""
     endpoint = new_endpoint()
     if era == "legacy":
         exchange = connect(endpoint).post(tool_call(7))
@@ -522,7 +522,7 @@ def test_a_call_that_cannot_be_answered_any_more_gets_503(era: str) -> None:
 @case("c282")
 @pytest.mark.parametrize("streams", [True, False])
 def test_what_cannot_be_kept_is_not_declared(streams: bool) -> None:
-    """A server must not declare what it cannot do without sessions or streams."""
+    """Without sessions or streams a server must not declare capabilities that need them."""
     capabilities: JSONObject = {
         "tools": {"listChanged": True},
         "resources": {"subscribe": True},
@@ -554,7 +554,7 @@ def test_what_cannot_be_kept_is_not_declared(streams: bool) -> None:
 
 @case("c275")
 def test_a_batch_has_calls_or_responses_and_not_both() -> None:
-    """BATCH-004: one that mixes them is refused whole, and nothing in it has an effect."""
+    """BATCH-004: a mixed batch must be refused as a whole, without any effect."""
     one = client("2025-03-26")
     progress = {"name": "t", "arguments": {}, "_meta": {"progressToken": "p"}}
     changed = note("notifications/roots/list_changed")

@@ -1,4 +1,4 @@
-"""Rare situations: several things at once, at the limits, or in an unusual order."""
+"""Rare situations: several actions at once, at the limits, or in an unusual order."""
 
 import gc
 import itertools
@@ -55,7 +55,7 @@ def test_a_server_without_the_modern_revision_has_no_listeners() -> None:
 @pytest.mark.unjudged("thousands of messages")
 @pytest.mark.parametrize(("number", "size"), [(2_000, 700), (100, 20_000)])
 def test_what_is_remembered_of_heads_is_bounded(number: int, size: int) -> None:
-    """It only spares work, and whoever sends another head each time must not fill the memory."""
+    """A client with a new head for each request must not fill the cache of judged heads."""
 
     def serve(first: int, last: int) -> int:
         for kind in range(first, last):
@@ -76,7 +76,7 @@ def test_what_is_remembered_of_heads_is_bounded(number: int, size: int) -> None:
 
 
 def test_fields_that_do_not_matter_are_passed_over() -> None:
-    """There are many of them in every request."""
+    """Each request has many headers that mean nothing to MCP."""
     endpoint = new_endpoint()
     fields = {"User-Agent": "x", "authorization": "secret", "X-Custom": "1"}
     post_modern(endpoint, modern_tool_call(), fields)
@@ -85,7 +85,7 @@ def test_fields_that_do_not_matter_are_passed_over() -> None:
 
 
 def test_every_step_may_tell_the_time() -> None:
-    """Each entry point takes the clock; timers count from the latest."""
+    """Each entry point takes the time, and timers count from the latest."""
     endpoint = new_endpoint(sessions=sessions(idle=10.0))
     exchange = endpoint.exchange("POST", "/", POST.items(), now=1.0)
     exchange.receive_data(body_of(initialize(0, "2025-11-25")), now=2.0)
@@ -99,7 +99,7 @@ def test_every_step_may_tell_the_time() -> None:
 
 @pytest.mark.parametrize("name", ["last-event-id", "mcp-session-id"])
 def test_fields_of_older_revisions_mean_nothing_in_the_modern_one(name: str) -> None:
-    """COMPAT-012 and COMPAT-013: not even when they come twice."""
+    """COMPAT-012 and COMPAT-013: they must be ignored even if they come twice."""
     endpoint = new_endpoint()
     message = modern_tool_call()
     fields = [*POST.items(), *modern_headers(message).items(), (name, "a"), (name, "b")]
@@ -111,7 +111,7 @@ def test_fields_of_older_revisions_mean_nothing_in_the_modern_one(name: str) -> 
 
 
 def test_a_null_in_place_of_params_is_reported_only() -> None:
-    """It is tolerated, also in a notification."""
+    """null params must be tolerated, also in a notification."""
     one = client()
 
     assert answer(one.post(call(1, "ping", None))).status == 200
@@ -120,7 +120,7 @@ def test_a_null_in_place_of_params_is_reported_only() -> None:
 
 
 def test_refusals_in_a_batch_are_in_its_answer() -> None:
-    """Its status speaks for none of them."""
+    """The status of the response must not be that of one refused request."""
     one = client("2025-03-26")
     response = answer(one.post([call(1, "unknown/method"), call(2, "ping")]))
 
@@ -129,7 +129,7 @@ def test_refusals_in_a_batch_are_in_its_answer() -> None:
 
 
 def test_a_message_after_the_end_of_its_request_is_lost_and_reported() -> None:
-    """There is no stream for it any more."""
+    """The stream of the request has ended, so the message must be reported."""
     one = client()
     _, handle = one.asked(tool_call(1))
     one.endpoint.send_result(handle, {"content": []})
@@ -143,7 +143,7 @@ def test_a_message_after_the_end_of_its_request_is_lost_and_reported() -> None:
 
 
 def test_several_questions_on_a_lost_stream_fail_together() -> None:
-    """The first that cannot be asked ends the request, and the others with it."""
+    """The first question that cannot be sent must end the request and the other questions."""
     one = client(sessions=sessions(event_log=None))
     exchange, handle = one.asked(tool_call(1))
     exchange.receive_disconnect()
@@ -156,7 +156,7 @@ def test_several_questions_on_a_lost_stream_fail_together() -> None:
 
 
 def test_a_cancellation_while_questions_are_open_on_a_lost_stream() -> None:
-    """To withdraw them nobody can be told, which does not keep the cancellation from counting."""
+    """The questions cannot be withdrawn, but the cancellation must still take effect."""
     one = client(sessions=sessions(event_log=None))
     exchange, handle = one.asked(tool_call(1))
     assert one.endpoint.require_input(handle, {"a": {"method": "roots/list"}})
@@ -174,7 +174,7 @@ LONG = {"content": [{"type": "text", "text": "x" * 1000}]}
 
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_an_answer_over_the_limit_is_an_error_outside_of_sessions(is_stream: bool) -> None:
-    """Nobody is left waiting, and the others are served on."""
+    """The client must get an error, and other clients be served."""
     endpoint = new_endpoint(config=SMALL)
     exchange = post_modern(endpoint, modern_tool_call())
     handle = asked(endpoint)
@@ -193,7 +193,7 @@ def test_an_answer_over_the_limit_is_an_error_outside_of_sessions(is_stream: boo
 def test_an_answer_over_the_limit_is_an_error_within_its_session(
     is_stream: bool, is_error: bool
 ) -> None:
-    """It ended the session, and with it all other calls, which got a head without its body."""
+    """It ended the session with all other calls, which got a head without its body."""
     endpoint = new_endpoint(config=SMALL, capabilities={"tools": {}})
     one = connect(endpoint)
     exchange, handle = one.asked(tool_call(1))
@@ -219,7 +219,7 @@ def test_an_answer_over_the_limit_is_an_error_within_its_session(
 
 
 def test_an_answer_of_which_not_even_the_error_fits_gets_503_with_its_id() -> None:
-    """A client that reads ids in errors ends that call, and no other."""
+    """A client that reads ids in errors must end that call, and no other."""
     endpoint = new_endpoint(config=Config(max_unsent_bytes=60, soft_unsent_bytes=40))
     exchange = post_modern(endpoint, modern_tool_call(7))
     assert not endpoint.send_result(asked(endpoint), LONG)
@@ -229,7 +229,7 @@ def test_an_answer_of_which_not_even_the_error_fits_gets_503_with_its_id() -> No
 
 
 def test_a_session_that_ends_because_nobody_reads_answers_every_exchange() -> None:
-    """The head of a 503 promised a body that was dropped: connections broke on it."""
+    """The head of a 503 promised a body that was dropped, which broke connections."""
     endpoint = new_endpoint(config=SMALL, capabilities={"tools": {}})
     one = connect(endpoint)
     exchange, handle = one.asked(tool_call(1))
@@ -268,7 +268,7 @@ def test_an_answer_over_the_limit_for_a_client_that_is_gone() -> None:
 
 
 def test_what_waited_for_a_client_that_is_gone_takes_no_room() -> None:
-    """Its next message was taken for too much, and the client accused of not reading."""
+    """The next message exceeded the limit, and the client was accused of not reading."""
     endpoint = new_endpoint(stateless=True, config=SMALL)
     exchange = post(endpoint, progressing(1))
     handle = asked(endpoint)
@@ -294,7 +294,7 @@ def test_an_answer_of_the_core_over_the_limit() -> None:
 
 
 def test_a_change_that_waited_and_is_too_much_by_itself_is_left_out() -> None:
-    """It was published before there was a stream on which it could be too much."""
+    """The change was published before a stream existed on which it could exceed the limit."""
     uri = "file:///" + "x" * 700
     endpoint = new_endpoint(config=Config(max_unsent_bytes=700, soft_unsent_bytes=200))
     one = connect(endpoint)
@@ -310,7 +310,7 @@ def test_a_change_that_waited_and_is_too_much_by_itself_is_left_out() -> None:
 
 
 def test_changes_that_waited_follow_as_there_is_room() -> None:
-    """They do not come at once, which could be more than the limit: none is lost, none ends it."""
+    """Sent at once they could exceed the limit: none may be lost, and none end the session."""
     uris = [f"file:///{number}/" + "x" * 200 for number in range(4)]
     endpoint = new_endpoint(config=Config(max_unsent_bytes=700, soft_unsent_bytes=20))
     one = connect(endpoint)
@@ -330,7 +330,7 @@ def test_changes_that_waited_follow_as_there_is_room() -> None:
 
 
 def test_close_cancels_a_subscription_that_was_never_acknowledged() -> None:
-    """A subscription that was never acknowledged ends without a result."""
+    """A subscription that was never acknowledged must end without a result."""
     endpoint = new_endpoint(config=Config(manual=frozenset({LISTEN})))
     exchange = post_modern(endpoint, listen(9, {"toolsListChanged": True}))
     handle = asked(endpoint)
@@ -346,7 +346,7 @@ def test_close_cancels_a_subscription_that_was_never_acknowledged() -> None:
 
 
 def test_a_late_client_of_a_closed_endpoint_is_refused_by_its_head() -> None:
-    """Also where heads like it were served before."""
+    """A cached head must be refused too after the endpoint was closed."""
     endpoint = new_endpoint()
     message = modern(1, "server/discover")
     assert answer(post_modern(endpoint, message)).status == 200
@@ -359,7 +359,7 @@ def test_a_late_client_of_a_closed_endpoint_is_refused_by_its_head() -> None:
 
 
 def test_a_stateless_initialize_does_not_look_at_the_revision_in_its_head() -> None:
-    """It is not judged there, whatever it says."""
+    """The header must not be judged on `initialize`, whatever its value is."""
     endpoint = new_endpoint(stateless=True)
     fields = {"mcp-protocol-version": "no revision", "content-type": JSON}
     response = answer(request(endpoint, "POST", fields, body_of(initialize(0, "2025-11-25"))))
@@ -368,7 +368,7 @@ def test_a_stateless_initialize_does_not_look_at_the_revision_in_its_head() -> N
 
 
 def test_a_session_knows_what_its_client_is_subscribed_to() -> None:
-    """An application that watches resources looks there for what still matters."""
+    """An application that watches resources needs to know which are still subscribed."""
     one = client()
     _, handle = one.asked(call(1, "resources/subscribe", {"uri": "file:///a"}))
     one.endpoint.send_result(handle, {})
@@ -377,7 +377,7 @@ def test_a_session_knows_what_its_client_is_subscribed_to() -> None:
 
 
 def test_an_exchange_says_what_it_is_and_whether_it_has_output() -> None:
-    """For stacks that pull: they ask the one exchange that they serve."""
+    """Adapters that pull output ask only the exchange that they serve."""
     one = client()
     exchange = one.get(target=b"/mcp?x=1")
     assert (exchange.method, exchange.path) == ("GET", "/mcp")
@@ -400,7 +400,7 @@ def test_an_exchange_says_what_it_is_and_whether_it_has_output() -> None:
 
 
 def test_who_sends_a_request_may_be_said_until_it_is_complete() -> None:
-    """A transport that has to ask somebody else begins with the head."""
+    """A transport that has to look up the principal may give it after the head."""
     endpoint = new_endpoint()
     message = modern_tool_call()
     fields = {**POST, **modern_headers(message)}

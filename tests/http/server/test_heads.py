@@ -36,11 +36,13 @@ LISTED = "application/json, text/event-stream"
 )
 def test_other_methods_are_refused_with_those_there_are(method: str) -> None:
     """A client must be able to tell a wrong method from a wrong address."""
-    response = answer(request(new_endpoint(), method))
+    endpoint = new_endpoint()
+    response = answer(request(endpoint, method))
 
     assert response.status == 405
     assert response.headers["allow"] == "GET, POST, DELETE, OPTIONS"
     assert "id" not in response.json
+    assert broken(endpoint) == ["OWN-037"]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_other_methods_are_refused_with_those_there_are(method: str) -> None:
     ids=["text", "bytes and text", "bytes"],
 )
 def test_fields_may_be_a_mapping(fields: dict[str, str] | dict[bytes, str]) -> None:
-    """It was read as pairs: ValueError, from a method that never raises for what the peer did."""
+    """A mapping was read as pairs, which raised ValueError from a method that must not raise."""
     assert not new_endpoint().exchange("POST", "/mcp", fields).refused
     assert new_endpoint().exchange("POST", "/mcp", {"accept": "text/html"}).refused
 
@@ -61,16 +63,18 @@ def test_fields_may_be_a_mapping(fields: dict[str, str] | dict[bytes, str]) -> N
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 @pytest.mark.parametrize("settings", [{"revisions": MODERN_REVISIONS}, {"stateless": True}])
 def test_without_sessions_there_is_post_only(method: str, settings: dict[str, Any]) -> None:
-    """COMPAT-011: a server of the modern revision has no stream to open and nothing to end."""
-    response = answer(request(new_endpoint(**settings), method, GET))
+    """COMPAT-011: without sessions there is no stream to open and nothing to delete."""
+    endpoint = new_endpoint(**settings)
+    response = answer(request(endpoint, method, GET))
 
     assert response.status == 405
     assert response.headers["allow"] == "POST, OPTIONS"
+    assert broken(endpoint) == [], "clients are free to ask"
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_the_modern_revision_has_no_other_method_beside_sessions(method: str) -> None:
-    """The same for one request, where the endpoint has sessions for others."""
+    """A modern GET must be refused although the endpoint has sessions for others."""
     response = answer(
         request(new_endpoint(), method, {**GET, "mcp-protocol-version": "2026-07-28"})
     )
@@ -112,7 +116,7 @@ def test_json_is_recognised_however_it_is_written(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [None, "", "text/plain", "application/json; charset=latin-1", "x"])
 def test_other_bodies_are_refused(kind: str | None) -> None:
-    """A page can send text/plain to another origin without asking anybody."""
+    """A page can send text/plain to another origin without a preflight."""
     fields = {"accept": LISTED} if kind is None else {"accept": LISTED, "content-type": kind}
     endpoint = new_endpoint()
     exchange = request(endpoint, "POST", fields, body_of(initialize(1, "2025-11-25")))
@@ -126,7 +130,7 @@ def test_other_bodies_are_refused(kind: str | None) -> None:
     ("coding", "status"), [("identity", 200), ("gzip", 415), ("Identity", 200)]
 )
 def test_encoded_bodies_are_refused(coding: str, status: int) -> None:
-    """Who unpacks what a stranger has packed needs limits of another kind."""
+    """Unpacking a foreign body would need further limits."""
     response = answer(
         post(new_endpoint(), initialize(1, "2025-11-25"), {"content-encoding": coding})
     )
@@ -135,7 +139,7 @@ def test_encoded_bodies_are_refused(coding: str, status: int) -> None:
 
 
 def test_a_coding_is_refused_also_where_the_head_is_known() -> None:
-    """Heads that came before are not judged again, which must not hide what is new in one."""
+    """A cached head must not hide a new Content-Encoding."""
     endpoint = new_endpoint()
     assert answer(post(endpoint, initialize(1, "2025-11-25"))).status == 200
 
@@ -168,7 +172,7 @@ def test_a_coding_is_refused_also_where_the_head_is_known() -> None:
     ],
 )
 def test_the_answer_has_a_form_that_is_accepted(accept: str | None, form: str) -> None:
-    """Strictness here is the commonest reason for which clients fail in the field."""
+    """A strict reading of Accept is the commonest reason for which clients fail."""
     fields = {"content-type": JSON, **({} if accept is None else {"accept": accept})}
     response = answer(request(new_endpoint(), "POST", fields, body_of(initialize(1, "2025-11-25"))))
 
@@ -180,7 +184,7 @@ def test_the_answer_has_a_form_that_is_accepted(accept: str | None, form: str) -
     "accept", ["text/html", "*/*;q=0", "application/json;q=0, text/event-stream;q=0"]
 )
 def test_nothing_acceptable_is_refused(accept: str) -> None:
-    """There is no form left in which an answer could be given."""
+    """If no form of response is accepted, the status must be 406."""
     exchange = post(new_endpoint(), initialize(1, "2025-11-25"), {"accept": accept})
 
     assert exchange.refused
@@ -188,7 +192,7 @@ def test_nothing_acceptable_is_refused(accept: str) -> None:
 
 
 def test_get_needs_a_client_that_takes_streams() -> None:
-    """HTTP-021: there is nothing else it could get."""
+    """HTTP-021: the only response to GET is a stream."""
     endpoint = new_endpoint()
 
     assert answer(request(endpoint, "GET", {"accept": JSON})).status == 406
@@ -197,7 +201,7 @@ def test_get_needs_a_client_that_takes_streams() -> None:
 
 @pytest.mark.parametrize("accept", [{"accept": "*/*"}, {}])
 def test_get_is_liberal_with_wildcards(accept: dict[str, str]) -> None:
-    """curl sends one."""
+    """curl sends `*/*`."""
     one = client()
 
     assert answer(request(one.endpoint, "GET", {**accept, **one.headers})).is_stream
@@ -205,7 +209,7 @@ def test_get_is_liberal_with_wildcards(accept: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("name", ["mcp-method", "accept", "mcp-param-{}"])
 def test_fields_have_a_limit(name: str) -> None:
-    """Each that is kept or joined costs something, and nobody needs so many."""
+    """Each header costs memory and time."""
     for number, status in ((150, None), (300, 431)):
         endpoint = new_endpoint()
         many = [(name.format(one), "identity") for one in range(number)]
@@ -217,7 +221,8 @@ def test_fields_have_a_limit(name: str) -> None:
 
 
 def test_a_known_head_does_not_hide_too_many_fields() -> None:
-    """What is remembered of a head knows nothing of the fields that tools have named."""
+    """The cache of heads ignores `Mcp-Param-*` headers, so their number must be checked each
+    time."""
     endpoint = new_endpoint()
     endpoint.exchange("POST", "/mcp", list(POST.items()))
     many = [(f"mcp-param-{number}", "x") for number in range(300)]
@@ -236,7 +241,7 @@ def test_a_known_head_does_not_hide_too_many_fields() -> None:
     ],
 )
 def test_a_length_is_read_as_the_number_that_it_is(length: str, is_refused: bool) -> None:
-    """Not by its digits: zeros before it are allowed."""
+    """Leading zeros are allowed, so the number of digits must not matter."""
     fields = [*POST.items(), ("content-length", length)]
 
     assert new_endpoint().exchange("POST", "/mcp", fields).refused is is_refused
@@ -252,7 +257,7 @@ def test_a_length_is_read_as_the_number_that_it_is(length: str, is_refused: bool
     ],
 )
 def test_text_that_is_no_text_is_no_reason_to_raise(method: str, field: str) -> None:
-    """Servers decode fields that are no UTF-8 to surrogates, as aiohttp does."""
+    """Servers such as aiohttp decode invalid UTF-8 in headers to surrogates."""
     old = OldPaths(stream="/sse", post="/messages")
     endpoint = new_endpoint(origins=["*"], old_paths=old)
     session = connect(endpoint).headers
@@ -268,7 +273,7 @@ def test_text_that_is_no_text_is_no_reason_to_raise(method: str, field: str) -> 
 
 
 def test_a_session_id_that_is_no_text_names_no_session() -> None:
-    """However its bytes were decoded."""
+    """An id with invalid bytes must be unknown, however it was decoded."""
     endpoint = new_endpoint(sessions=Sessions(new_id=iter(["a?", "b"]).__next__))
     session = connect(endpoint).headers
     fields = {**POST, **session, "mcp-session-id": "a\udc80"}

@@ -72,7 +72,7 @@ class Old:
         )
 
     def read(self) -> list[Any]:
-        """What has come on the stream since."""
+        """The events of the stream since the last call."""
         self.response = more(self.exchange, self.response)
         assert {event.type for event in self.response.events} <= {"message"}
         return self.response.messages
@@ -88,7 +88,7 @@ def shaken(endpoint: ServerEndpoint, **about: Any) -> Old:
 
 
 def test_the_stream_names_where_to_post() -> None:
-    """HSSE-002; all else follows from there."""
+    """HSSE-002: without the `endpoint` event a client cannot send."""
     old = Old(old_endpoint())
 
     assert old.target == "/messages?session_id=s1"
@@ -97,7 +97,7 @@ def test_the_stream_names_where_to_post() -> None:
 
 
 def test_a_conversation_runs_over_both() -> None:
-    """HSSE-004: answers come on the stream, the POST has none."""
+    """HSSE-004: responses come on the stream, and a POST has none."""
     old = shaken(old_endpoint())
     assert of(SessionStarted, drain(old.endpoint))
     response = old.post(tool_call(1))
@@ -147,7 +147,7 @@ def test_the_end_of_the_stream_is_the_end_of_the_session() -> None:
 
 
 def test_a_stream_that_is_closed_cannot_be_polled() -> None:
-    """This revision knows nothing of it."""
+    """This revision has no polling."""
     old = shaken(old_endpoint())
 
     assert not old.endpoint.close_stream(old.endpoint.sessions[0])
@@ -160,7 +160,7 @@ def test_a_stream_that_is_closed_cannot_be_polled() -> None:
     "target", ["/messages", "/messages?session_id=x", "/messages?session_id=s2"]
 )
 def test_a_session_has_to_be_named(target: str) -> None:
-    """By the URI that the stream gave; a session of the newer transport is none."""
+    """The URI of the stream names the session; a session of Streamable HTTP is no match."""
     endpoint = old_endpoint()
     Old(endpoint)
     connect(endpoint)
@@ -171,13 +171,23 @@ def test_a_session_has_to_be_named(target: str) -> None:
 
 
 def test_a_session_is_its_owners() -> None:
-    """As in the newer transport; and an old one cannot be used there."""
+    """Another principal must not use the session, nor may Streamable HTTP."""
     endpoint = old_endpoint()
     old = shaken(endpoint, principal="owner")
     old.about = {"principal": "thief"}
     assert old.post(call(1, "ping")).status == 404
     fields = {**GET, "mcp-session-id": "s1"}
     assert answer(request(endpoint, "GET", fields, principal="owner")).status == 404
+
+
+def test_requests_of_a_session_have_the_principal_of_its_stream() -> None:
+    """All responses go there, so a principal with other rights is not let in, whatever its key."""
+    endpoint = old_endpoint()
+    old = shaken(endpoint, principal="ann, may write", principal_key="ann")
+    old.about = {"principal": "ann, may read", "principal_key": "ann"}
+    assert old.post(call(1, "ping")).status == 404
+    old.about = {"principal": "ann, may write", "principal_key": "ann"}
+    assert old.post(call(1, "ping")).status == 202
 
 
 def test_two_session_ids_in_the_query_are_refused() -> None:
@@ -195,7 +205,7 @@ def test_two_session_ids_in_the_query_are_refused() -> None:
 
 
 def test_a_session_id_of_any_signs_comes_back_as_it_was() -> None:
-    """It stands in a query, where some signs have a meaning."""
+    """The id is in a query, where some characters have a meaning."""
     old = shaken(old_endpoint(sessions=Sessions(new_id=lambda: "a&b=c/%41+~'")))
 
     assert old.target == "/messages?session_id=a%26b%3Dc%2F%2541%2B~%27"
@@ -213,7 +223,7 @@ def test_a_session_id_of_any_signs_comes_back_as_it_was() -> None:
     ],
 )
 def test_each_endpoint_has_its_methods(method: str, target: str, allowed: str) -> None:
-    """COMPAT-010: the MCP endpoint stays as it is beside them."""
+    """COMPAT-010: the MCP endpoint must stay as it is beside the two paths."""
     response = answer(request(old_endpoint(), method, GET, target=target))
 
     assert (response.status, response.headers["allow"]) == (405, allowed)
@@ -250,7 +260,7 @@ def test_a_body_that_is_no_json_gets_400() -> None:
 
 
 def test_an_id_in_flight_is_reported() -> None:
-    """An error would answer the first one: the stream is shared."""
+    """On the shared stream, an error would be taken for the response to the first request."""
     old = shaken(old_endpoint())
     old.post(tool_call(1))
     drain(old.endpoint)
@@ -261,7 +271,7 @@ def test_an_id_in_flight_is_reported() -> None:
 
 
 def test_sessions_have_a_limit() -> None:
-    """Together with those of the newer transport."""
+    """The sessions of both transports must count together."""
     endpoint = old_endpoint(sessions=sessions(max_sessions=1))
     connect(endpoint, LEGACY)
 
@@ -269,7 +279,7 @@ def test_sessions_have_a_limit() -> None:
 
 
 def test_a_client_that_never_reads_ends_its_session() -> None:
-    """Its one stream has the limit of a connection."""
+    """The stream has the output limit of a connection."""
     endpoint = old_endpoint(config=Config(max_unsent_bytes=2000, soft_unsent_bytes=10**6))
     old = shaken(endpoint)
     for number in range(200):
@@ -280,7 +290,7 @@ def test_a_client_that_never_reads_ends_its_session() -> None:
 
 
 def test_silent_streams_keep_their_session() -> None:
-    """The stream shows that the client is there."""
+    """An open stream shows that the client is there."""
     endpoint = old_endpoint(sessions=sessions(idle=10.0), keep_alive=None)
     old = Old(endpoint, now=0.0)
     old.about = {}
@@ -308,6 +318,6 @@ def test_it_needs_sessions(settings: Any) -> None:
     ],
 )
 def test_paths_that_could_not_be_told_apart_or_asked_for_raise(stream: str, post: str) -> None:
-    """Everything there would be refused, by its method or as another path."""
+    """All requests to such paths would be refused."""
     with pytest.raises(ValueError, match="path"):
         OldPaths(stream=stream, post=post)

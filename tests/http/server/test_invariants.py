@@ -1,6 +1,6 @@
 """No request makes an endpoint raise, and no output can be misread.
 
-That each request gets one answer on one stream is in streams/test_one_answer.py.
+streams/test_one_answer.py tests that each request gets one response on one stream.
 """
 
 import itertools
@@ -67,7 +67,7 @@ FIELD = re.compile(
 
 
 def whole_endpoint(*, old: bool = True, **settings: Any) -> ServerEndpoint:
-    """With all that there is."""
+    """An endpoint with all features."""
     if old:
         settings["old_paths"] = OldPaths(stream="/sse", post="/messages")
     settings.setdefault("config", Config(max_requests=20, max_unsent_bytes=20_000))
@@ -78,13 +78,13 @@ def whole_endpoint(*, old: bool = True, **settings: Any) -> ServerEndpoint:
 
 
 def asking_endpoint(**settings: Any) -> ServerEndpoint:
-    """With all that there is, and all of it asked for."""
+    """An endpoint with all features, which asks the application for everything."""
     kept = sessions(opening="ask", unknown="ask", event_log="ask")
     return whole_endpoint(sessions=kept, tool_schema="ask", credentials="ask", **settings)
 
 
 def look_up(endpoint: ServerEndpoint, event: HTTPEvent) -> None:
-    """Answer a question, each kind in its own way."""
+    """Answer a question according to its kind."""
     if isinstance(event, CredentialsReceived):
         if event.headers.get("mcp-session-id") == "s2":
             event.exchange.refuse(403, HOSTILE[0])
@@ -108,7 +108,7 @@ def look_up(endpoint: ServerEndpoint, event: HTTPEvent) -> None:
 
 
 def served(endpoint: ServerEndpoint) -> list[HTTPEvent]:
-    """Answer what came, each request in its own way and with hostile texts; what was reported."""
+    """Answer all requests, some with hostile texts; returns the reported events."""
     events = drain(endpoint)
     for event in events:
         look_up(endpoint, event)
@@ -131,7 +131,7 @@ def served(endpoint: ServerEndpoint) -> list[HTTPEvent]:
 
 @attrs.define(eq=False)
 class Wire:
-    """What has come out of an exchange: head, body, end, in this order."""
+    """The output of an exchange: head, body, end, in this order."""
 
     head: SendHead | None = None
     body: bytes = b""
@@ -150,7 +150,7 @@ class Wire:
                 self.ended = True
 
     def check(self) -> None:
-        """Nothing in a field would end it, and the body is what the head says."""
+        """Assert that no header can end early, and that the body has the length of the head."""
         if self.head is None:
             return
         status, headers = self.head.status, dict(self.head.headers)
@@ -170,7 +170,7 @@ class Wire:
                 json.loads(self.body)
 
     def check_stream(self) -> None:
-        """Each field is one of ours, and each event whole: JSON, or where to post, or nothing."""
+        """Assert that each event is complete: JSON, an endpoint, or empty."""
         assert not set(self.body) & set(b"\r\0")
         assert self.body.endswith(b"\n\n") or not self.body
         for line in self.body.split(b"\n"):
@@ -244,7 +244,7 @@ CLIENTS = {
 
 @given(opener=PRINCIPALS, other=PRINCIPALS)
 def test_a_session_is_that_of_its_principal(opener: Any, other: Any) -> None:
-    """By what it is, and not by its text: two objects that read alike are two principals."""
+    """Principals must be compared as objects: two with the same text are different."""
     endpoint = new_endpoint()
     one = connect(endpoint, principal=opener)
     status = answer(one.post(call(7, "ping"), principal=other)).status
@@ -264,7 +264,7 @@ def test_a_session_is_that_of_its_principal(opener: Any, other: Any) -> None:
 def test_chunking_changes_nothing(
     who: str, asks: bool, body: bytes, cuts: list[int], kind: Any, limit: int
 ) -> None:
-    """The network may cut a body anywhere: answers, events and all that lasts are the same."""
+    """However the network cuts a body, responses, events and state must be the same."""
     edges = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
 
     def outcome(chunks: list[Any]) -> object:
@@ -314,7 +314,7 @@ def test_the_limit_on_a_body_does_not_depend_on_its_chunks(sizes: list[int], lim
 
 
 def test_an_idle_session_is_small() -> None:
-    """Ten thousand of them must fit."""
+    """Ten thousand idle sessions must fit into memory."""
     import tracemalloc
 
     endpoint = new_endpoint(capabilities={"tools": {}}, revisions=("2025-11-25",))

@@ -85,7 +85,7 @@ ENDINGS = [answered, refused, cancelled, deleted, ended, closed]
 
 @pytest.mark.parametrize("end", ENDINGS)
 def test_a_request_gives_back_what_it_held(end: Callable[[Client, Any], None]) -> None:
-    """However it ends: what is counted for ever would shut out everybody in the end."""
+    """Memory that is counted for ever would refuse all clients in the end."""
     one = client()
     before = one.endpoint.held_bytes
     _, handle = one.asked(tool_call(1, text="x" * 5000))
@@ -96,7 +96,7 @@ def test_a_request_gives_back_what_it_held(end: Callable[[Client, Any], None]) -
 
 
 def test_a_request_that_has_asked_gives_back_when_it_is_answered() -> None:
-    """Its next round has another handle."""
+    """The memory must be freed with the first handle, as the next round has another one."""
     one = client()
     before = one.endpoint.held_bytes
     exchange, handle = one.asked(tool_call(1, text="x" * 5000))
@@ -121,7 +121,7 @@ def test_a_request_of_the_modern_revision_gives_back_when_its_client_is_gone() -
 
 
 def test_requests_of_a_batch_give_back_one_by_one() -> None:
-    """Each has its part."""
+    """Each request of a batch must free its own part."""
     one = client("2025-03-26")
     before = one.endpoint.held_bytes
     one.post([tool_call(1, text="x" * 5000), tool_call(2), call(3, "ping")])
@@ -135,7 +135,7 @@ def test_requests_of_a_batch_give_back_one_by_one() -> None:
 
 
 def test_a_session_holds_what_its_client_said_of_itself() -> None:
-    """It is kept for as long as the session is."""
+    """Client info and capabilities are kept, and must count, as long as the session lasts."""
     endpoint = new_endpoint(old_paths=OldPaths(stream="/sse", post="/messages"))
     large = {"experimental": {"x": {"text": "x" * 5000}}}
     one = connect(endpoint, LEGACY, large)
@@ -155,7 +155,7 @@ def test_a_session_holds_what_its_client_said_of_itself() -> None:
 
 
 def test_a_subscription_holds_only_what_is_kept_of_it() -> None:
-    """It may last for days, and its client needs no memory to say much."""
+    """A subscription may last for days, so only the kept part of its request may count."""
     endpoint = new_endpoint()
     message = listen(9, {"toolsListChanged": True})
     message["params"]["_meta"]["x"] = "x" * 5000
@@ -174,7 +174,7 @@ def test_a_subscription_holds_only_what_is_kept_of_it() -> None:
 
 @pytest.mark.parametrize("era", ["legacy", "modern", "batch"])
 def test_a_request_over_the_limit_is_told_to_come_again(era: str) -> None:
-    """With its id; and it is served when there is room again."""
+    """The refusal must have the id, and the request be served when there is room."""
     endpoint = holding(26_000)
     one = connect(endpoint, "2025-03-26" if era == "batch" else LEGACY)
 
@@ -214,7 +214,7 @@ def test_responses_and_small_notifications_are_taken_however_much_is_held() -> N
 
 
 def test_a_message_that_never_fits_is_too_large() -> None:
-    """To come again would not help."""
+    """The status must not invite a retry, which could not succeed."""
     endpoint = holding(20_000)
     response = answer(post_modern(endpoint, modern_tool_call(1, x=[[] for _ in range(2000)])))
     assert (response.status, response.json["id"]) == (413, 1)
@@ -226,7 +226,7 @@ def test_a_message_that_never_fits_is_too_large() -> None:
 
 @pytest.mark.parametrize("era", ["legacy", "modern", "batch"])
 def test_a_large_notification_is_refused_like_a_request(era: str) -> None:
-    """Nobody answers it, but whoever handles it holds its params."""
+    """Its handler holds the params of a notification."""
     endpoint = holding(40_000)
     one = connect(endpoint, "2025-03-26" if era == "batch" else LEGACY)
 
@@ -252,7 +252,7 @@ def test_a_large_notification_is_refused_like_a_request(era: str) -> None:
 
 
 def test_a_short_request_is_measured_before_it_is_refused() -> None:
-    """The quick estimate of a short one is far above what it takes: 500 bytes were refused."""
+    """The quick estimate is far too high for short requests: 500 bytes were refused."""
     endpoint = holding(20_000)
     post_modern(endpoint, modern_tool_call(1, text="x" * 12_000))
     asked(endpoint)
@@ -265,7 +265,7 @@ def large_client(size: int) -> JSONObject:
 
 
 def test_idle_sessions_do_not_keep_requests_from_being_served() -> None:
-    """They may last for an hour: what they hold has a quarter of the limit for itself."""
+    """Sessions may last for an hour, so they have a quarter of the limit for themselves."""
     endpoint = holding(100_000)
     sessions = [connect(endpoint, LEGACY, large_client(10_000)) for _ in range(2)]
     response = answer(post(endpoint, initialize(1, LEGACY, large_client(10_000))))
@@ -282,7 +282,7 @@ def test_idle_sessions_do_not_keep_requests_from_being_served() -> None:
 
 
 def test_a_session_that_alone_takes_too_much_is_refused() -> None:
-    """To come again would not help."""
+    """The status must not invite a retry, which could not succeed."""
     endpoint = holding(100_000)
     response = answer(post(endpoint, initialize(1, LEGACY, large_client(30_000))))
     assert (response.status, response.json["id"]) == (413, 1)
@@ -292,7 +292,7 @@ def test_a_session_that_alone_takes_too_much_is_refused() -> None:
 
 
 def test_a_session_of_http_sse_that_holds_too_much_is_refused() -> None:
-    """In the answer to its POST; the client may say less of itself."""
+    """The response to the POST must say so; the client may send less about itself."""
     paths = OldPaths(stream="/sse", post="/messages")
     endpoint = holding(100_000, old_paths=paths)
     request(endpoint, "GET", GET, target="/sse")
@@ -340,7 +340,7 @@ def pieces(shape: Any, times: int) -> Any:
     ],
 )
 def test_the_estimate_is_near_what_is_held(value: Any) -> None:
-    """Were it below, the limit would be none; far above, it would refuse what is small."""
+    """A low estimate would defeat the limit, and a high one refuse small requests."""
     endpoint = holding(10**9)
     body = body_of(modern_tool_call(1, x=value))
     request(endpoint, "POST", MODERN_CALL, body)
@@ -357,7 +357,7 @@ def test_the_estimate_is_near_what_is_held(value: Any) -> None:
 
 
 def test_text_is_not_taken_for_what_it_shows() -> None:
-    """A file of code is full of brackets, and yet one string."""
+    """A string of source code has many brackets, and is still one string."""
     endpoint = holding(MIB)
     text = "[[{,:" * 100_000
     post_modern(endpoint, modern_tool_call(1, text=text))
@@ -367,7 +367,7 @@ def test_text_is_not_taken_for_what_it_shows() -> None:
 
 @pytest.mark.unjudged("there is too much of it")
 def test_memory_is_bounded_whatever_is_sent() -> None:
-    """Eight slow calls with nested arguments would take many times their length."""
+    """Nested arguments take many times the memory of their text."""
     limit = 4 * MIB
     endpoint = holding(limit)
     body = body_of(modern_tool_call(1, x="%")).replace(b'"%"', b"[[]" + b",[]" * 25_000 + b"]")
@@ -387,7 +387,7 @@ def test_memory_is_bounded_whatever_is_sent() -> None:
 
 
 def test_of_bodies_that_do_not_end_the_longest_gives_way() -> None:
-    """A client that sends little, and continues, is served."""
+    """A client that sends a short body without pause must be served."""
     endpoint = holding(300 * KIB)
     fields = {**POST, "content-length": "1000000"}.items()
     long, longer, new = [endpoint.exchange("POST", "/", fields) for _ in range(3)]
@@ -414,7 +414,7 @@ def test_of_bodies_that_do_not_end_the_longest_gives_way() -> None:
 
 
 def test_bodies_give_back_when_they_are_complete_or_refused() -> None:
-    """What they hold then is that of their message."""
+    """Afterwards only the memory of the message must count."""
     endpoint = new_endpoint()
     fields = {**POST, "content-length": "1000000"}.items()
     ends: list[Callable[[ServerExchange], object]] = [

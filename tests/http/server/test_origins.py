@@ -1,4 +1,4 @@
-"""Host, Origin and CORS: the origins from which requests are accepted."""
+"""Host, Origin and CORS: the origins whose requests are accepted."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ APP = "https://app.example"
     ],
 )
 def test_loopback_hosts_are_served(host: str) -> None:
-    """They are what a local client calls."""
+    """Local clients use loopback names."""
     assert answer(post(new_endpoint(), initialize(1, "2025-11-25"), {"host": host})).status == 200
 
 
@@ -56,7 +56,7 @@ def test_loopback_hosts_are_served(host: str) -> None:
     ],
 )
 def test_other_hosts_are_refused_with_the_setting(host: str) -> None:
-    """A page that has its own name lead to this machine would be let in (DNS rebinding)."""
+    """A page whose host name resolves to this machine must be refused (DNS rebinding)."""
     exchange = post(new_endpoint(), initialize(1, "2025-11-25"), {"host": host})
     response = answer(exchange)
 
@@ -83,14 +83,14 @@ def test_other_hosts_are_refused_with_the_setting(host: str) -> None:
     ],
 )
 def test_hosts_widens_what_is_served(host: str, status: int) -> None:
-    """A name without a port stands for all its ports."""
+    """A name without a port must allow all ports."""
     endpoint = new_endpoint(hosts=("Api.example", "one.example:8443", "[2001:db8::1]"))
 
     assert answer(post(endpoint, initialize(1, "2025-11-25"), {"host": host})).status == status
 
 
 def test_any_host_can_be_served() -> None:
-    """Where a proxy in front has checked it."""
+    """A proxy in front may have checked the host."""
     endpoint = new_endpoint(hosts=["*"])
 
     assert answer(post(endpoint, initialize(1, "2025-11-25"), {"host": "x.example"})).status == 200
@@ -113,7 +113,7 @@ def test_any_host_can_be_served() -> None:
     ],
 )
 def test_pages_of_other_origins_are_refused(origin: str | None, status: int) -> None:
-    """HTTP-002; who is no page sends no Origin, and goes on."""
+    """HTTP-002: a client that is no page sends no Origin, and must be served."""
     endpoint = new_endpoint()
     fields = {} if origin is None else {"origin": origin}
     response = answer(post(endpoint, initialize(1, "2025-11-25"), fields))
@@ -125,7 +125,7 @@ def test_pages_of_other_origins_are_refused(origin: str | None, status: int) -> 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "OPTIONS", "PUT"])
 def test_origin_is_checked_for_every_method(method: str) -> None:
-    """HTTP-001: on every connection."""
+    """HTTP-001: the origin must be checked on every connection."""
     fields = {**GET, "origin": "https://evil.example"}
 
     assert answer(request(new_endpoint(), method, fields)).status == 403
@@ -133,7 +133,7 @@ def test_origin_is_checked_for_every_method(method: str) -> None:
 
 @pytest.mark.parametrize("field", ["host", "origin", "content-type", "content-length"])
 def test_a_field_that_comes_twice_is_refused(field: str) -> None:
-    """A proxy in front of this server may have read the other one."""
+    """A proxy in front of this server may have read the other header."""
     endpoint = new_endpoint()
     twice = [(field, "localhost"), (field, "localhost")]
     exchange = endpoint.exchange("POST", "/mcp", [*POST.items(), *twice])
@@ -159,13 +159,13 @@ def test_a_field_that_comes_twice_is_refused(field: str) -> None:
     ],
 )
 def test_one_name_instead_of_several_raises(settings: dict[str, Any], text: str) -> None:
-    """A string is a sequence too, of its letters: every host would be refused."""
+    """A string would be read as a sequence of one-letter hosts, and refuse every client."""
     with pytest.raises(ValueError, match=text):
         new_endpoint(**settings)
 
 
 def test_names_may_be_given_by_an_iterator() -> None:
-    """It can be read once only: checked and then read again, it would allow nobody."""
+    """An iterator can be read once: after the check it would be empty and refuse every client."""
     names: Any = iter([APP])
     endpoint = new_endpoint(origins=names)
     response = answer(post(endpoint, initialize(1, "2025-11-25"), {"origin": APP}))
@@ -247,7 +247,7 @@ def test_an_origin_that_no_browser_sends_raises_and_says_what_to_write(name: str
     ],
 )
 def test_a_host_that_no_client_sends_raises_and_says_what_to_write(name: str, why: str) -> None:
-    """As for origins."""
+    """The setting would match no request, as with origins."""
     with pytest.raises(ValueError, match=why):
         new_endpoint(hosts=["other.example", name])
 
@@ -261,7 +261,7 @@ def test_a_host_that_no_client_sends_raises_and_says_what_to_write(name: str, wh
     ],
 )
 def test_a_refusal_of_an_origin_says_the_rule_that_holds(origins: Any, rule: str) -> None:
-    """Where origins are named, pages from loopback addresses are others."""
+    """Where origins are named, pages from loopback addresses are refused too."""
     endpoint = new_endpoint(origins=origins)
     origin = "https://evil.example" if origins is None else "http://localhost:3000"
     response = answer(post(endpoint, initialize(1, "2025-11-25"), {"origin": origin}))
@@ -281,7 +281,7 @@ def test_a_refusal_of_an_origin_says_the_rule_that_holds(origins: Any, rule: str
     ],
 )
 def test_origins_may_be_of_any_kind(origin: str) -> None:
-    """Pages in programs have schemes of their own."""
+    """Pages in desktop programs have schemes of their own."""
     endpoint = new_endpoint(origins=[origin])
     response = answer(post(endpoint, initialize(1, "2025-11-25"), {"origin": origin}))
 
@@ -292,7 +292,7 @@ def test_origins_may_be_of_any_kind(origin: str) -> None:
 
 
 def test_an_allowed_page_may_read_every_response() -> None:
-    """Without the fields on an error, a page learns only that something failed."""
+    """Without CORS headers on an error, a page learns only that the request failed."""
     endpoint = new_endpoint(origins=(APP,))
     for response in (
         answer(post(endpoint, initialize(1, "2025-11-25"), {"origin": APP})),
@@ -308,14 +308,14 @@ def test_an_allowed_page_may_read_every_response() -> None:
 
 
 def test_a_stream_has_the_fields_too() -> None:
-    """It is a response like any other."""
+    """A stream needs the CORS headers like any other response."""
     one = connect(new_endpoint(origins=(APP,)))
 
     assert answer(one.get({"origin": APP})).headers["access-control-allow-origin"] == APP
 
 
 def test_another_page_gets_none() -> None:
-    """And loopback pages are others, where origins are named."""
+    """Where origins are named, loopback pages must get no CORS headers either."""
     endpoint = new_endpoint(origins=(APP,))
     for origin in ("https://evil.example", "http://localhost:3000", "null"):
         response = answer(post(endpoint, initialize(1, "2025-11-25"), {"origin": origin}))
@@ -330,7 +330,7 @@ def test_another_page_gets_none() -> None:
     ("origin", "status"), [("https://x.example", 200), ("null", 200), ("é", 403)]
 )
 def test_any_page_can_be_allowed(origin: str, status: int) -> None:
-    """It is told its own name, and nothing that could not stand in a field."""
+    """With any origin allowed, the response must name that of the page, if it fits in a header."""
     response = answer(
         post(new_endpoint(origins=["*"]), initialize(1, "2025-11-25"), {"origin": origin})
     )
@@ -340,7 +340,7 @@ def test_any_page_can_be_allowed(origin: str, status: int) -> None:
 
 
 def test_null_can_be_named() -> None:
-    """It is the origin of sandboxed pages."""
+    """Sandboxed pages have the origin `null`."""
     endpoint = new_endpoint(origins=["null"])
 
     assert answer(post(endpoint, initialize(1, "2025-11-25"), {"origin": "null"})).status == 200
@@ -355,7 +355,7 @@ def test_null_can_be_named() -> None:
     ],
 )
 def test_a_preflight_is_answered(asked_for: str | None, allowed: str | None) -> None:
-    """A browser asks before it POSTs JSON; fields of tools have names that only it knows."""
+    """A browser asks before it POSTs JSON, also for `Mcp-Param-*` headers with any name."""
     fields = {"origin": APP, "access-control-request-method": "POST"}
     if asked_for is not None:
         fields["access-control-request-headers"] = asked_for
@@ -386,7 +386,7 @@ def fields_of(response: Any) -> tuple[int, dict[str, str], bytes]:
 
 
 def test_a_page_can_read_what_the_transport_refuses() -> None:
-    """Another path, for example: else it learns only that something failed."""
+    """Without CORS headers on a 404, a page learns only that the request failed."""
     endpoint = new_endpoint(origins=[APP])
     refused = endpoint.refusal(404, "not here", method="POST", headers=[("Origin", APP)])
     assert endpoint.refusal(404, "not here", method="POST", headers={"Origin": APP}) == refused
@@ -415,7 +415,7 @@ def test_a_page_can_read_what_the_transport_refuses() -> None:
 def test_a_preflight_for_another_path_lets_the_request_come(
     more: dict[str, str], status: int
 ) -> None:
-    """A browser reads no response to a request that it was not allowed to send."""
+    """After a refused preflight, a browser does not send the request and shows no status."""
     endpoint = new_endpoint(origins=[APP])
     fields = {"origin": APP, "access-control-request-method": "POST", **more}
     refused = endpoint.refusal(404, "not here", method="OPTIONS", headers=fields.items())
@@ -436,7 +436,7 @@ def test_a_preflight_for_another_path_lets_the_request_come(
 def test_a_request_that_was_not_read_may_be_that_of_the_one_page(
     origins: Any, allowed: str | None
 ) -> None:
-    """Where several may call, it is not known which it was."""
+    """Without a readable Origin, the CORS headers can name the one allowed origin only."""
     headers = fields_of(new_endpoint(origins=origins).refusal(503, "too many"))[1]
 
     assert headers.get("access-control-allow-origin") == allowed

@@ -1,6 +1,6 @@
 """Each part of a server endpoint can be made without the rest, and does its own work.
 
-What a part needs is given to it: what all parts share, and at most the parts below it. Nothing here
+Each part is given what it needs: the shared core, and at most the parts below it. Nothing here
 makes a `ServerEndpoint`.
 """
 
@@ -73,7 +73,7 @@ CALL: Final = call(1, "tools/call", {"name": "t", "arguments": {}})
 def new_core(
     now: float | None = None, keep_alive: float | None = None, **config: Any
 ) -> ServerEndpointCore:
-    """What all parts share, at this time."""
+    """The shared core, at this time."""
     core = ServerEndpointCore(Config(**config), keep_alive=keep_alive)
     if now is not None:
         core.tell(now)
@@ -89,7 +89,7 @@ def events_of(core: ServerEndpointCore) -> list[Any]:
 
 
 def service_of(**settings: Any) -> Service:
-    """What an endpoint of all revisions serves."""
+    """The service of an endpoint of all revisions."""
     settings.setdefault("legacy_revisions", LEGACY_REVISIONS)
     settings.setdefault("modern_revisions", MODERN_REVISIONS)
     revisions = settings["legacy_revisions"] + settings["modern_revisions"]
@@ -106,7 +106,7 @@ def new_exchange(
     json_first: bool = True,
     stream: bool = True,
 ) -> ServerExchangeCore:
-    """An exchange whose head was judged: the client takes one JSON object, and perhaps a stream."""
+    """An exchange with a judged head: the client accepts one JSON object, and perhaps a stream."""
     exchange = ServerExchangeCore(core, method, target, Fields(list(headers)), principal)
     exchange.accepted = Accepted(json=True, stream=stream)
     exchange.json_first = json_first
@@ -115,7 +115,7 @@ def new_exchange(
 
 
 def output_of(exchange: ServerExchangeCore) -> list[Any]:
-    """Take what the exchange has to send now."""
+    """Take the output of the exchange."""
     output: list[Any] = []
     while (piece := exchange.next_output()) is not None:
         output.append(piece)
@@ -123,14 +123,14 @@ def output_of(exchange: ServerExchangeCore) -> list[Any]:
 
 
 def whole(exchange: ServerExchangeCore) -> tuple[int, Any]:
-    """Status and JSON of a whole response."""
+    """The status and the JSON of a whole response."""
     response = exchange.response()
     assert response is not None
     return response[0], json.loads(response[2]) if response[2] else None
 
 
 class Ledger:
-    """Counts the output that waits."""
+    """Counts the waiting output."""
 
     def __init__(self) -> None:
         self.unsent = 0
@@ -146,7 +146,7 @@ class Ledger:
 
 
 def test_the_core_keeps_time_and_wakes_its_caller_once() -> None:
-    """One clock for all connections; each kind of news is told once until it was taken."""
+    """All connections share one clock, and each kind of news wakes the caller once."""
     calls: list[int] = []
     core = ServerEndpointCore(Config(), wake=lambda: calls.append(len(calls)))
     core.tell(2.0)
@@ -168,13 +168,13 @@ def test_the_core_keeps_time_and_wakes_its_caller_once() -> None:
     ],
 )
 def test_a_service_is_not_set_up_against_itself(settings: dict[str, Any], match: str) -> None:
-    """Each part may rely on it."""
+    """Contradictory settings must raise, so that each part can rely on them."""
     with pytest.raises(ValueError, match=match):
         service_of(**settings)
 
 
 class Body:
-    """What a body belongs to; it says whether it was refused."""
+    """The owner of a body, which records whether the body was refused."""
 
     def __init__(self) -> None:
         self.refused = False
@@ -184,7 +184,7 @@ class Body:
 
 
 def test_held_memory_lets_the_longest_body_go() -> None:
-    """A client that never goes on must not shut out all others."""
+    """A client that never ends its body must not refuse all others."""
     held, small, large = HeldMemory(100), Body(), Body()
 
     assert not held.body_has(small, 30)
@@ -195,7 +195,7 @@ def test_held_memory_lets_the_longest_body_go() -> None:
 
 
 def test_a_decoded_message_is_weighed() -> None:
-    """Brackets take many times their length."""
+    """Decoded brackets take many times the memory of their text."""
     body = b"[" + b"[]," * 999 + b"[]]"
     value = json.loads(body)
 
@@ -204,7 +204,7 @@ def test_a_decoded_message_is_weighed() -> None:
 
 
 def test_duplicate_names_are_found() -> None:
-    """Two parsers would read two messages."""
+    """Two parsers may read two different messages."""
     text = b'{"a": 1, "a": ":"}'
     assert has_duplicates(text, json.loads(text))
     assert not has_duplicates(b'{"a": ":"}', {"a": ":"})
@@ -214,7 +214,7 @@ def test_duplicate_names_are_found() -> None:
 
 
 def test_an_exchange_gives_its_response_in_pieces() -> None:
-    """Head, body, end; what waits is counted until it was taken."""
+    """Head, body and end must come in order, and waiting output be counted until it is taken."""
     core, ledger = new_core(), Ledger()
     exchange = new_exchange(core)
     exchange.ledger = ledger
@@ -227,7 +227,7 @@ def test_an_exchange_gives_its_response_in_pieces() -> None:
 
 
 def test_a_silent_stream_has_comments() -> None:
-    """A proxy would close it."""
+    """A proxy would close a silent stream."""
     core = new_core(now=0.0, keep_alive=5.0)
     exchange = new_exchange(core)
     exchange.ledger = Ledger()
@@ -254,7 +254,7 @@ class Receiver:
 
 
 def test_the_handle_of_an_exchange_takes_the_body_and_gives_the_response() -> None:
-    """What a transport holds needs no more than something that receives the body."""
+    """The handle of a transport must work with any receiver of the body."""
     core, receiver = new_core(), Receiver()
     exchange = new_exchange(core)
     handle = ServerExchange(exchange, receiver)
@@ -277,7 +277,7 @@ def test_the_handle_of_an_exchange_takes_the_body_and_gives_the_response() -> No
 
 
 def test_the_handle_refuses_a_body_over_the_limit() -> None:
-    """Without any part that could read it."""
+    """The handle must refuse the body itself, without a part that reads it."""
     core = new_core(max_message_bytes=1024)
     exchange = new_exchange(core)
     handle = ServerExchange(exchange, Receiver())
@@ -305,7 +305,7 @@ def judged(
 
 
 def test_the_judge_of_heads_reads_which_forms_a_client_takes() -> None:
-    """Also when the same head comes again."""
+    """Accept must be read, also when the same head comes again."""
     core = new_core()
     judge = new_judge(core, service_of())
     for _ in range(2):
@@ -327,7 +327,7 @@ def test_the_judge_of_heads_reads_which_forms_a_client_takes() -> None:
     ],
 )
 def test_the_judge_of_heads_refuses(method: str, headers: dict[str, str], status: int) -> None:
-    """Before a body came."""
+    """A wrong head must be refused before its body."""
     core = new_core()
     exchange = judged(new_judge(core, service_of(sessions=sessions())), core, method, **headers)
 
@@ -338,7 +338,7 @@ def test_the_judge_of_heads_refuses(method: str, headers: dict[str, str], status
     ("revision", "is_served"), [("2025-03-26", True), (MODERN, False), ("1999-01-01", False)]
 )
 def test_the_judge_of_heads_knows_the_legacy_revisions(revision: str, is_served: bool) -> None:
-    """The field of a legacy request names one of them."""
+    """The revision header of a legacy request must be one of them."""
     core = new_core()
     exchange = new_exchange(core, headers=[("mcp-protocol-version", revision)])
 
@@ -347,7 +347,7 @@ def test_the_judge_of_heads_knows_the_legacy_revisions(revision: str, is_served:
 
 
 def test_modern_headers_repeat_the_body() -> None:
-    """A gateway may have routed the request by them."""
+    """A gateway may have routed the request by its headers."""
     params: JSONObject = {"name": "t"}
     good = Fields([("mcp-method", "tools/call"), ("mcp-name", "t")])
     bad = Fields([("mcp-method", "tools/call"), ("mcp-name", "u")])
@@ -362,7 +362,7 @@ def test_modern_headers_repeat_the_body() -> None:
 
 
 class Owner(Ledger):
-    """The connection of a session, as far as its streams know it."""
+    """The connection of a session, as its streams see it."""
 
     def __init__(self, core: Core) -> None:
         super().__init__()
@@ -399,8 +399,9 @@ def new_streams(core: ServerEndpointCore, **settings: Any) -> SessionStreams:
 
 
 def new_shared(core: ServerEndpointCore, **settings: Any) -> SharedTransport:
-    """A connection of many clients."""
+    """A connection that many clients share."""
     settings.setdefault("revisions", (*LEGACY_REVISIONS, *MODERN_REVISIONS))
+    settings.setdefault("tasks", None)
     return SharedTransport(
         core,
         info=SERVER_INFO,
@@ -418,7 +419,7 @@ def ids_in(output: list[Any]) -> list[bytes]:
 
 
 def test_a_stream_is_resumed_by_another_exchange() -> None:
-    """What came while no client read it follows, each event once."""
+    """Messages that no client has read must follow, each once."""
     core = new_core()
     streams = new_streams(core)
     first = new_exchange(core, json_first=False)
@@ -440,7 +441,7 @@ def test_a_stream_is_resumed_by_another_exchange() -> None:
 
 
 def test_messages_without_a_request_go_to_the_newest_get_stream() -> None:
-    """Each goes out on one connection."""
+    """Each message must go out on one connection."""
     core = new_core()
     streams = new_streams(core, event_log=None)
     assert not streams.deliver(b"{}")
@@ -455,7 +456,7 @@ def test_messages_without_a_request_go_to_the_newest_get_stream() -> None:
 
 
 def test_a_stream_is_paused() -> None:
-    """Its client is told to wait, and finds the rest in the log."""
+    """The client must get a time to wait, and find the rest in the log."""
     core = new_core()
     stream = Stream(new_streams(core), exchange := new_exchange(core))
 
@@ -476,14 +477,14 @@ class Failing:
 
 
 class Logged:
-    """A stream, as far as a log knows it."""
+    """A stream, as a log sees it."""
 
     def __init__(self) -> None:
         self.number, self.events, self.unseen = 1, 1, 1
 
 
 def test_the_history_of_a_session_reports_what_its_log_does() -> None:
-    """Full: the request that was lost with its oldest event ends. Failing: it is said once."""
+    """A full log ends the request that it drops; a failing log is reported once."""
     owner: Any = Owner(new_shared(new_core()).core)
     history = History(owner, lambda: MemoryEventLog(max_events=1))
     question = ready_client(LEGACY).send_request("tools/list")
@@ -507,13 +508,13 @@ def test_the_history_of_a_session_reports_what_its_log_does() -> None:
 
 
 def arrived(core: ServerEndpointCore) -> IncomingRequest:
-    """The one request that came."""
+    """Take the one request that has come."""
     (request,) = [event.request for event in events_of(core) if isinstance(event, RequestReceived)]
     return request
 
 
 def test_a_shared_connection_answers_by_the_reply_of_the_request() -> None:
-    """Two clients may use the same id."""
+    """Two clients may use the same id, so a response must go to the exchange of its request."""
     core = new_core()
     shared = new_shared(core, revisions=MODERN_REVISIONS)
     message = modern(1, "tools/call", {"name": "t", "arguments": {}})
@@ -531,7 +532,7 @@ def test_a_shared_connection_answers_by_the_reply_of_the_request() -> None:
 
 
 def test_a_client_that_leaves_cancels_its_modern_request() -> None:
-    """There is no other way to cancel it."""
+    """A disconnect is the only way to cancel a modern request."""
     core = new_core()
     shared = new_shared(core, revisions=MODERN_REVISIONS)
     shared.is_modern = True
@@ -547,7 +548,7 @@ def test_a_client_that_leaves_cancels_its_modern_request() -> None:
 
 
 def test_an_answer_that_no_client_took_is_reported() -> None:
-    """The application believes that it was delivered."""
+    """The application would believe that it was delivered."""
     core = new_core()
     PostResponse(new_exchange(core), new_shared(core), 1).answer_lost()
 
@@ -555,7 +556,7 @@ def test_an_answer_that_no_client_took_is_reported() -> None:
 
 
 class Store:
-    """Where a session is kept, as far as the session knows it."""
+    """The store of a session, as the session sees it."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -594,13 +595,14 @@ def new_session(core: ServerEndpointCore, store: Store, **settings: Any) -> Sess
         info=SERVER_INFO,
         capabilities=SERVER_CAPABILITIES,
         instructions=None,
+        tasks=None,
         revisions=LEGACY_REVISIONS,
         config=core.config,
     )
 
 
 def test_the_connection_of_a_session_tells_its_store() -> None:
-    """When it begins, what it is subscribed to, and when it is over."""
+    """The store must learn of its start, its subscriptions and its end."""
     core, store = new_core(), Store()
     session = new_session(core, store)
     for message in (
@@ -626,7 +628,7 @@ def test_the_connection_of_a_session_tells_its_store() -> None:
 
 
 def test_a_silent_session_ends() -> None:
-    """Its client has forgotten it."""
+    """A client may forget its session without DELETE."""
     core, store = new_core(now=0.0), Store()
     session = new_session(core, store, idle=10.0)
     session.touch()
@@ -642,6 +644,7 @@ def new_store(core: ServerEndpointCore, service: Service) -> SessionStore:
         "info": SERVER_INFO,
         "capabilities": SERVER_CAPABILITIES,
         "instructions": None,
+        "tasks": None,
         "revisions": LEGACY_REVISIONS,
         "config": core.config,
     }
@@ -652,7 +655,7 @@ def new_store(core: ServerEndpointCore, service: Service) -> SessionStore:
 
 
 def test_the_store_opens_finds_and_forgets_sessions() -> None:
-    """Another principal finds nothing; when one is full, the next client hears of it."""
+    """Another principal must find nothing, and a full store refuse the next client."""
     core = new_core()
     store = new_store(core, service_of(sessions=sessions(max_sessions=1)))
     opened = store.open(new_exchange(core, principal="user"), initialize(1, LEGACY), 1)
@@ -674,12 +677,13 @@ def test_the_store_opens_finds_and_forgets_sessions() -> None:
 
 
 def new_hosted(core: ServerEndpointCore, service: Service) -> HostedTransports:
-    settings: dict[str, Any] = {"instructions": None, "config": core.config}
+    settings: dict[str, Any] = {"instructions": None, "config": core.config, "tasks": None}
     return HostedTransports(core, service, new_shared(core), settings, Lookups(core))
 
 
 def test_connections_are_hosted_for_each_way_to_be_served() -> None:
-    """One for all modern clients, one for each legacy revision without sessions."""
+    """All modern clients share one connection, and legacy clients without sessions one per
+    revision."""
     hosted = new_hosted(core := new_core(), service_of())
     fields = Fields([(b"mcp-protocol-version", LEGACY.encode())])
     assert hosted.known_stateless(fields) is None
@@ -717,7 +721,7 @@ class Served:
 
 
 def test_post_finds_the_connection_of_a_message() -> None:
-    """A modern request and one of a legacy client without a session, each on its own."""
+    """A modern request and a legacy one without a session must go to their own connections."""
     served = Served()
     message = modern(1, "tools/call", {"name": "t", "arguments": {}})
     now = served.core
@@ -734,7 +738,7 @@ def test_post_finds_the_connection_of_a_message() -> None:
 
 @pytest.mark.parametrize(("body", "status"), [(b"{", 400), (b'{"a":1,"a":1}', 400), (b"7", 400)])
 def test_post_refuses_what_is_no_message(body: bytes, status: int) -> None:
-    """And no connection hears of it."""
+    """An invalid body must not reach a connection."""
     served = Served()
     exchange = new_exchange(served.core)
     served.post.receive(exchange, body)
@@ -744,7 +748,7 @@ def test_post_refuses_what_is_no_message(body: bytes, status: int) -> None:
 
 
 def test_methods_open_and_end_a_session() -> None:
-    """POST opens it, GET its stream, DELETE ends it; OPTIONS says what there is."""
+    """POST opens a session, GET its stream, DELETE ends it, and OPTIONS lists the methods."""
     served = Served(sessions=sessions())
     opening = served.receive("POST", initialize(1, LEGACY))
     assert whole(opening)[0] == 200
@@ -768,7 +772,7 @@ def test_methods_serve_nothing_when_the_endpoint_closes() -> None:
 
 
 def test_post_reads_a_body_with_a_byte_order_mark() -> None:
-    """Some clients write one; the text after it is the message."""
+    """Some clients write a byte order mark before the message."""
     served = Served()
     exchange = new_exchange(served.core, headers=[("mcp-protocol-version", LEGACY)])
     served.post.receive(exchange, b"\xef\xbb\xbf" + json.dumps(call(1, "ping")).encode())

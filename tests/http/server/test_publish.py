@@ -18,7 +18,7 @@ def subscribe(one: Client, uri: str = FILE) -> None:
 
 
 def test_only_who_is_subscribed_is_told_of_a_resource() -> None:
-    """A change that is told to all tells everybody what somebody else looks at."""
+    """A change that goes to every client would reveal the subscriptions of others."""
     endpoint = new_endpoint()
     one, other = connect(endpoint), connect(endpoint)
     subscribe(one)
@@ -39,7 +39,7 @@ def answer_of(stream: Any) -> str:
 
 
 def test_who_is_not_subscribed_any_more_is_not_told() -> None:
-    """A client that has unsubscribed, or whose session has ended, gets no update."""
+    """A client that has unsubscribed, or whose session has ended, must get no update."""
     endpoint = new_endpoint()
     one, other = connect(endpoint), connect(endpoint)
     subscribe(one)
@@ -55,14 +55,14 @@ def test_who_is_not_subscribed_any_more_is_not_told() -> None:
 
 
 def test_a_change_that_is_none_is_refused_whoever_is_there() -> None:
-    """A mistake of the program must not wait for the first subscriber to show."""
+    """A mistake of the program must raise also without any subscriber."""
     wrong: Any = ResourceUpdated([])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # that is the mistake
     with pytest.raises(LocalProtocolError):
         new_endpoint().publish(wrong)
 
 
 def test_a_change_costs_nothing_for_those_who_are_not_subscribed() -> None:
-    """Ten thousand sessions would stand still for each file that one of them looks at."""
+    """With ten thousand sessions, each change of one file would block the server."""
 
     def spent(others: int) -> float:
         endpoint = new_endpoint(sessions=sessions(event_log=None))

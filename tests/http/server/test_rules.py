@@ -1,4 +1,4 @@
-"""Rules of the transports that concern a whole endpoint, each as a client sees it."""
+"""Rules of the transports that concern a whole endpoint, tested as a client sees them."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ REVISIONS = pytest.mark.parametrize("revision", STREAMABLE)
 
 @REVISIONS
 def test_one_path_is_posted_to_and_listened_on(revision: str) -> None:
-    """HTTP-006, HTTP-007: and in 2026-07-28 the same one takes POST."""
+    """HTTP-006, HTTP-007: one path must serve POST and GET, and modern POSTs too."""
     endpoint = new_endpoint()
     one = connect(endpoint, revision, target="/any/path")
     listening = answer(one.get(target="/any/path"))
@@ -51,7 +51,7 @@ def test_one_path_is_posted_to_and_listened_on(revision: str) -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"stateless": True}, {"sessions": sessions()}])
 def test_get_is_answered_with_a_stream_or_with_405(settings: dict[str, Any]) -> None:
-    """HTTP-022: with nothing else, where it names a session that there is, or needs none."""
+    """HTTP-022: a GET of a valid session must get a stream or 405, and nothing else."""
     endpoint = new_endpoint(**settings)
     fields = dict(GET)
     if not settings.get("stateless"):
@@ -65,7 +65,7 @@ def test_get_is_answered_with_a_stream_or_with_405(settings: dict[str, Any]) -> 
 @pytest.mark.parametrize("has_news", [False, True])
 @pytest.mark.parametrize("is_modern", [False, True])
 def test_an_answer_is_one_object_or_a_stream(has_news: bool, is_modern: bool) -> None:
-    """HTTP-018: as each request turns out."""
+    """HTTP-018: the form may differ from request to request."""
     endpoint = new_endpoint()
     if is_modern:
         message = modern_tool_call()
@@ -84,7 +84,7 @@ def test_an_answer_is_one_object_or_a_stream(has_news: bool, is_modern: bool) ->
 
 
 def test_nobody_is_known_from_the_request_before() -> None:
-    """HTTP-027: each is of whom the transport has found out for it, or of nobody."""
+    """HTTP-027: a request must not inherit the principal of an earlier one."""
     endpoint = new_endpoint()
     for id, principal in enumerate(("ann", None, "bob")):
         post_modern(endpoint, modern_tool_call(id), principal=principal)
@@ -94,7 +94,7 @@ def test_nobody_is_known_from_the_request_before() -> None:
 
 
 def test_clients_of_today_are_asked_nothing_by_requests() -> None:
-    """SSE-005: on no stream, neither that of a request nor another one."""
+    """SSE-005: no request may be sent to a modern client on any stream."""
     endpoint = new_endpoint()
     exchange = post_modern(endpoint, modern_tool_call())
     handle = asked(endpoint)
@@ -108,7 +108,7 @@ def test_clients_of_today_are_asked_nothing_by_requests() -> None:
 
 @REVISIONS
 def test_no_two_events_of_a_session_have_one_id(revision: str) -> None:
-    """SSE-030: nor does one of another session, whatever streams there are and were."""
+    """SSE-030: event ids must differ between streams, and between sessions."""
     endpoint = new_endpoint(sessions=sessions(max_streams=2))
     ids: list[str] = []
     for _ in range(2):
@@ -127,7 +127,7 @@ def test_no_two_events_of_a_session_have_one_id(revision: str) -> None:
 
 
 def test_each_message_comes_on_one_stream() -> None:
-    """SSE-028: however many of them the client listens on."""
+    """SSE-028: a message must be sent once, however many streams the client has open."""
     one = client()
     streams = [open_stream(one) for _ in range(3)]
     exchange, handle = one.asked(progressing())
@@ -146,7 +146,7 @@ def test_each_message_comes_on_one_stream() -> None:
 
 
 def test_an_old_client_has_two_paths() -> None:
-    """HSSE-001: it listens on one, and posts to the other, which the first one names."""
+    """HSSE-001: a client reads one path, and POSTs to the other that the first one names."""
     endpoint = new_endpoint(old_paths=OldPaths(stream="/sse", post="/messages"))
     stream = request(endpoint, "GET", GET, target="/sse")
     before = answer(stream)
@@ -162,7 +162,7 @@ def test_an_old_client_has_two_paths() -> None:
 
 @pytest.mark.parametrize("change", [str.upper, str.title, str.swapcase])
 def test_names_of_fields_have_no_case_and_values_have(change: Any) -> None:
-    """HDR-036: to a field in another case nothing happens, to what it says it does."""
+    """HDR-036: header names must match in any case, and their values in one."""
     message = modern_tool_call()
     fields = modern_headers(message)
     endpoint = new_endpoint()
@@ -175,8 +175,8 @@ def test_names_of_fields_have_no_case_and_values_have(change: Any) -> None:
 
 
 def test_a_mirrored_parameter_is_judged_by_its_value() -> None:
-    """HDR-024, HDR-033, HDR-042: none is wanted for null, one is for anything else, and a fault
-    has the status of one. What no tool has named is let through."""
+    """HDR-024, HDR-033, HDR-042: null needs no header, any other value needs one, and a
+    difference is refused with its status. Headers that no tool has named are ignored."""
     region: JSONObject = {"type": ["string", "null"], "x-mcp-header": "Region"}
 
     def schema(_name: str) -> JSONObject:

@@ -36,7 +36,7 @@ def test_a_refusal_carries_its_challenge() -> None:
     ("status", "code"), [(400, -32600), (401, -32600), (499, -32600), (500, -32603), (599, -32603)]
 )
 def test_a_refusal_says_whose_fault_it_is(status: int, code: int) -> None:
-    """-32600 blames the client, also where it was the server that has failed."""
+    """-32600 would blame the client also for a failure of the server."""
     exchange = begun()
 
     assert exchange.refuse(status, "no")
@@ -44,7 +44,7 @@ def test_a_refusal_says_whose_fault_it_is(status: int, code: int) -> None:
 
 
 def test_the_fields_of_a_refusal_may_be_a_mapping() -> None:
-    """As `headers` may be wherever else they are given."""
+    """A mapping must be accepted as for `headers` elsewhere."""
     exchange = begun()
 
     assert exchange.refuse(401, "who are you?", dict([CHALLENGE]), now=1.0)
@@ -52,7 +52,7 @@ def test_the_fields_of_a_refusal_may_be_a_mapping() -> None:
 
 
 def test_a_page_can_read_a_refusal() -> None:
-    """A browser hides responses without CORS fields from the page, which then cannot log in."""
+    """A browser hides responses without CORS headers from the page, which then cannot log in."""
     endpoint = new_endpoint(origins=["https://app.example"])
     fields = {**POST, "origin": "https://app.example"}
     exchange = endpoint.exchange("POST", "/mcp", list(fields.items()))
@@ -73,7 +73,7 @@ def test_a_refusal_can_be_too_late() -> None:
 
 
 def test_preflights_need_nobody() -> None:
-    """A browser sends no credentials with them, and gives up at a 401."""
+    """A browser sends no credentials with a preflight, and gives up at a 401."""
     assert not new_endpoint().exchange("OPTIONS", "/mcp", []).needs_principal
 
 
@@ -91,7 +91,7 @@ def test_preflights_need_nobody() -> None:
     ],
 )
 def test_what_no_response_can_have_is_refused(status: int, field: tuple[str, str]) -> None:
-    """A line break in a field would let whoever has put it there write fields of his own."""
+    """A line break in a value would begin further headers."""
     exchange = begun()
 
     with pytest.raises(ValueError, match="no response can have"):

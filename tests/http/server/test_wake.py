@@ -1,4 +1,4 @@
-"""`wake` is called when there is something to do, and is enough to drive an endpoint."""
+"""`wake` is called when there is work, and is enough to drive an endpoint."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ from tests.support.wire import note
 
 
 class Waking:
-    """An endpoint that counts how often it has called."""
+    """An endpoint that counts the calls of `wake`."""
 
     def __init__(self, **settings: Any) -> None:
         self.calls = 0
@@ -48,7 +48,7 @@ def taken(endpoint: ServerEndpoint) -> None:
 
 
 def test_events_output_and_deadlines_wake() -> None:
-    """Each where there was none before; not twice for the same."""
+    """Each kind of news must wake once where there was none before."""
     waking = Waking()
     endpoint = waking.endpoint
     exchange = post_modern(endpoint, modern_tool_call())
@@ -80,7 +80,7 @@ def test_events_output_and_deadlines_wake() -> None:
 
 
 def test_taking_output_wakes_where_others_have_waited_for_it() -> None:
-    """One who sleeps until then would leave the change where it is."""
+    """Output that was held back by a limit must wake the caller when there is room."""
     waking = Waking(config=Config(soft_unsent_bytes=2000))
     endpoint = waking.endpoint
     one = connect(endpoint)
@@ -99,7 +99,7 @@ def test_taking_output_wakes_where_others_have_waited_for_it() -> None:
 
 
 def test_what_was_missed_wakes_for_each_portion() -> None:
-    """Between two of them there is nothing to take."""
+    """Between two portions of a replay there is no output, so each must wake."""
     waking = Waking()
     endpoint = waking.endpoint
     one = connect(endpoint)
@@ -129,7 +129,7 @@ def test_a_refused_head_wakes() -> None:
 
 
 def test_waking_is_not_re_entrant() -> None:
-    """What the caller does in it is part of the same news."""
+    """Verbs that are called within `wake` must not call it again."""
     calls: list[int] = []
 
     def wake() -> None:
@@ -146,7 +146,7 @@ def test_waking_is_not_re_entrant() -> None:
 
 
 def test_ready_names_each_exchange_once() -> None:
-    """Input of one can be output of another; who is named has something to take."""
+    """Input of one exchange may be output of another, which must be named once."""
     endpoint = new_endpoint()
     one = connect(endpoint)
     taken(endpoint)
@@ -167,7 +167,8 @@ def test_ready_names_each_exchange_once() -> None:
 
 
 def test_a_whole_response_can_be_taken_at_once() -> None:
-    """For callers to whom a response is a value; those who never call `ready()` pile up nothing."""
+    """Callers that take responses as values never call `ready()`, which must not pile up
+    entries."""
     endpoint = new_endpoint()
     exchange = post_modern(endpoint, modern_tool_call())
     assert exchange.response() is None
@@ -188,7 +189,7 @@ def test_a_whole_response_can_be_taken_at_once() -> None:
 
 
 def test_a_whole_stream_can_be_taken_at_once() -> None:
-    """When it is over; as long as it is open there is no whole."""
+    """A stream is a whole response only after its end."""
     endpoint = new_endpoint()
     exchange = post_modern(endpoint, modern_tool_call())
     (received,) = of(RequestReceived, drain(endpoint))
@@ -202,7 +203,7 @@ def test_a_whole_stream_can_be_taken_at_once() -> None:
 
 
 def test_a_response_that_was_begun_is_taken_to_its_end() -> None:
-    """The two ways do not mix."""
+    """A response that was begun in pieces must not be taken as a whole."""
     exchange = request(new_endpoint(), "PUT")
     assert exchange.next_output() is not None
 
@@ -213,7 +214,7 @@ def test_a_response_that_was_begun_is_taken_to_its_end() -> None:
 
 
 def test_advice_to_pause() -> None:
-    """Above the bound of events that nobody takes."""
+    """`paused` must be true while too many events wait."""
     endpoint = new_endpoint(config=Config(max_events=2))
     for _ in range(3):
         assert not endpoint.paused
@@ -224,7 +225,7 @@ def test_advice_to_pause() -> None:
 
 
 def test_advice_to_pause_where_few_events_hold_much() -> None:
-    """The messages of all exchanges count that came since all events were taken."""
+    """The messages of all exchanges must count until all events are taken."""
     body = body_of(note("notifications/x", {"text": "x" * 1_000}))
     limit = 2 * len(body)
     one = client(config=Config(max_event_bytes=limit))

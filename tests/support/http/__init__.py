@@ -1,1 +1,1 @@
-"""HTTP for tests: requests by hand, endpoints in memory, servers and clients on sockets."""
+"""Helpers for tests of HTTP: requests by hand, endpoints in memory, and programs on sockets."""

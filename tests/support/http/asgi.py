@@ -1,4 +1,4 @@
-"""The server's side of ASGI without a socket: requests go in, messages come out."""
+"""Plays an ASGI server without a socket: requests go in, and messages of responses come out."""
 
 import asyncio
 import json
@@ -21,11 +21,11 @@ from tests.support.wire import (
 
 Params = ParamSpec("Params")
 SECONDS: Final = 20
-"""After this, a test has hung."""
+"""The number of seconds after which a test fails because it hangs."""
 
 
 def on_asyncio(test: Callable[Params, Awaitable[None]]) -> Callable[Params, None]:
-    """Make a plain test of an async one."""
+    """Make a synchronous test of an async one."""
 
     @wraps(test)
     def run(*args: Params.args, **kwargs: Params.kwargs) -> None:
@@ -39,7 +39,7 @@ def on_asyncio(test: Callable[Params, Awaitable[None]]) -> Callable[Params, None
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Let all others run until this holds."""
+    """Let other tasks run until the condition holds."""
     while not condition():
         await asyncio.sleep(0)
 
@@ -56,7 +56,7 @@ def new_app(handler: Callable[..., Any], **settings: Any) -> App:
 
 
 class Request:
-    """One HTTP request that a server has handed to an application."""
+    """One HTTP request that a server passes to an application."""
 
     def __init__(
         self, app: Any, method: str, fields: Mapping[str, str], body: bytes | None, **scope: Any
@@ -64,9 +64,9 @@ class Request:
         self._inbox: asyncio.Queue[Any] = asyncio.Queue()
         self._decoder = SSEDecoder()
         self.sent: list[Any] = []
-        self.reads = asyncio.Event()  # the client
+        self.reads = asyncio.Event()  # whether the client reads
         self.reads.set()
-        self.failure: Exception | None = None  # what `send` raises
+        self.failure: Exception | None = None  # the exception that `send` raises
         self.scope: dict[str, Any] = {
             "type": "http",
             "method": method,
@@ -87,7 +87,7 @@ class Request:
         self._inbox.put_nowait({"type": "http.request", "body": body, "more_body": more})
 
     def disconnect(self, failure: Exception | None = None) -> None:
-        """The client is gone, as a message says it or a failure."""
+        """Disconnect the client. The application gets a message, or this exception."""
         self._inbox.put_nowait(failure or {"type": "http.disconnect"})
 
     async def _receive(self) -> Any:
@@ -103,12 +103,12 @@ class Request:
         self.sent.append(message)
 
     async def ended(self) -> "Request":
-        """Itself, when the application has returned."""
+        """Wait until the application has returned, and return this request."""
         await self.task
         return self
 
     async def begun(self) -> "Request":
-        """Itself, when there is a head."""
+        """Wait until the application has sent a head, and return this request."""
         await until(lambda: self.sent)
         return self
 
@@ -135,7 +135,7 @@ class Request:
 
     @property
     def messages(self) -> list[Any]:
-        """Those on the stream."""
+        """The messages in the events of the stream."""
         items = SSEDecoder().feed(self.body)
         return [json.loads(i.data) for i in items if isinstance(i, ServerSentEvent) and i.data]
 
@@ -149,7 +149,7 @@ def post_modern(app: Any, message: JSONObject, **scope: Any) -> Request:
 
 
 class Session:
-    """A client that has done the handshake."""
+    """A client after the handshake."""
 
     def __init__(self, app: Any, fields: Mapping[str, str], **scope: Any) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Client endpoints for tests, and responses that a test writes by hand."""
+"""Client endpoints for tests, and functions that feed them with responses."""
 
 import base64
 import json
@@ -28,14 +28,14 @@ E = TypeVar("E", bound=ClientHTTPEvent)
 
 
 def new_client(url: str = URL, **settings: Any) -> ClientEndpoint:
-    """A client of both eras that has declared all it can, where nothing else is said."""
+    """A client of both eras with all capabilities, unless `settings` differ."""
     settings.setdefault("capabilities", CLIENT_CAPABILITIES)
     settings.setdefault("revisions", BOTH)
     return ClientEndpoint(url, info=CLIENT_INFO, **settings)
 
 
 def events_of(client: ClientEndpoint) -> list[ClientHTTPEvent]:
-    """All events of a client that wait."""
+    """All events that wait in a client."""
     events: list[ClientHTTPEvent] = []
     while (event := client.next_event()) is not None:
         events.append(event)
@@ -43,13 +43,13 @@ def events_of(client: ClientEndpoint) -> list[ClientHTTPEvent]:
 
 
 def only(kind: type[E], events: Iterable[ClientHTTPEvent]) -> E:
-    """The one event of a kind."""
+    """The event of a kind, which must be the only event."""
     (event,) = [event for event in events if isinstance(event, kind)]
     return event
 
 
 def exchanges_of(client: ClientEndpoint) -> list[ClientExchange]:
-    """All exchanges that a client wants made now."""
+    """All exchanges that a client asks for now."""
     exchanges: list[ClientExchange] = []
     while (exchange := client.next_exchange()) is not None:
         exchanges.append(exchange)
@@ -57,7 +57,7 @@ def exchanges_of(client: ClientEndpoint) -> list[ClientExchange]:
 
 
 def fields_of(exchange: ClientExchange) -> dict[str, str]:
-    """The fields of an exchange, each of which stands there once and could be sent."""
+    """The headers of an exchange. Each must occur once, and be valid on the wire."""
     for part in (part for pair in exchange.headers for part in pair):
         assert not set(part) & {0, 10, 13}
         assert part == part.strip()
@@ -68,12 +68,12 @@ def fields_of(exchange: ClientExchange) -> dict[str, str]:
 
 
 def message_of(exchange: ClientExchange) -> Any:
-    """What an exchange carries."""
+    """The message in the body of an exchange."""
     return json.loads(exchange.body)
 
 
 def take(client: ClientEndpoint) -> ClientExchange:
-    """The one exchange that a client wants made."""
+    """The exchange that a client asks for, which must be the only one."""
     (exchange,) = exchanges_of(client)
     return exchange
 
@@ -88,7 +88,7 @@ def head(
     more: Headers = NO_FIELDS,
     **times: Any,
 ) -> None:
-    """The head of a response arrives."""
+    """Feed the head of a response."""
     fields = dict(more) if form is None else {"Content-Type": form, **more}
     exchange.receive_head(status, list(fields.items()), **times)
 
@@ -101,7 +101,7 @@ def respond(
     form: str | None = None,
     **times: Any,
 ) -> None:
-    """A whole response; anything but bytes is sent as JSON."""
+    """Feed a complete response. A body that is not bytes is sent as JSON."""
     if not isinstance(body, bytes):
         body = json.dumps(body).encode()
         form = JSON if form is None else form
@@ -112,13 +112,13 @@ def respond(
 
 
 def event(message: object, id: str | None = None) -> bytes:
-    """An event of a stream."""
+    """The bytes of a server-sent event with this message."""
     text = b"" if id is None else f"id: {id}\n".encode()
     return text + b"data: " + json.dumps(message).encode() + b"\n\n"
 
 
 def stream(exchange: ClientExchange, *pieces: bytes, ends: bool = False, **times: Any) -> None:
-    """An answer as a stream, which goes on unless it `ends`."""
+    """Feed a response that is a stream. It stays open unless `ends` is true."""
     head(exchange, 200, SSE, **times)
     for piece in pieces:
         exchange.receive_data(piece)
@@ -127,7 +127,7 @@ def stream(exchange: ClientExchange, *pieces: bytes, ends: bool = False, **times
 
 
 def chunks(*texts: str) -> list[bytes]:
-    """Pieces of a stream out of the shared file of cases."""
+    """The pieces of a stream, from the file of cases."""
     return [base64.b64decode(text) for text in texts]
 
 
@@ -135,7 +135,7 @@ def chunks(*texts: str) -> list[bytes]:
 
 
 def initialized(id: object, revision: str = LEGACY) -> JSONObject:
-    """The answer to `initialize`."""
+    """The response to `initialize`."""
     return result(
         id,
         {
@@ -162,7 +162,7 @@ def opened(
     get: bool = False,
     **settings: Any,
 ) -> ClientEndpoint:
-    """A client that is open at a revision; the stream of GET waits, if it is wanted."""
+    """A client that is open at a revision. Its GET stream, if it has one, awaits a response."""
     client = begun(revision, now, get_stream=get, **settings)
     first = take(client)
     if revision == MODERN:
@@ -178,22 +178,22 @@ def opened(
 def ask(
     client: ClientEndpoint, method: str = "tools/call", params: JSONObject | None = None, **how: Any
 ) -> tuple[OutgoingRequest, ClientExchange]:
-    """Send a request; its exchange is under way."""
+    """Send a request, and return it with its exchange, which has no response yet."""
     given: JSONObject = {"name": "t", "arguments": {}} if params is None else params
     call = client.send_request(method, given, **how)
     return call, take(client)
 
 
 def answer(client: ClientEndpoint, call: OutgoingRequest, value: JSONObject = OK) -> JSONObject:
-    """The message that answers a call."""
+    """The message with the result of a request."""
     return complete(call.id, value) if client.revision == MODERN else result(call.id, value)
 
 
 def refusal(call: OutgoingRequest, code: int, data: Any = None) -> JSONObject:
-    """The message that answers a call with an error."""
+    """The message with the error of a request."""
     return error(call.id, code) if data is None else error(call.id, code, "no", data)
 
 
 def kinds(events: Iterable[ClientHTTPEvent]) -> list[type[ClientHTTPEvent]]:
-    """What happened, in order."""
+    """The types of the events, in order."""
     return [type(one) for one in events]

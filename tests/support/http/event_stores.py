@@ -1,4 +1,4 @@
-"""Stores of events as applications have them: in a dict, plain or async, and ones that fail."""
+"""Event stores such as applications have: synchronous, async, and with failures, all on a dict."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -6,7 +6,7 @@ from tests.support.adapters import loops
 
 
 class DictStore:
-    """A plain store in a dict, which gives portions."""
+    """A synchronous store, which gives the events of a stream in portions."""
 
     def __init__(self, *, portion: int = 2, limit: int = 1_000) -> None:
         self.events: dict[str, dict[tuple[int, int], bytes]] = {}
@@ -40,11 +40,11 @@ class DictStore:
 
 
 class AsyncStore:
-    """The same where each call takes a while."""
+    """The same store with async methods."""
 
     def __init__(self, **settings: int) -> None:
         self.kept = DictStore(**settings)
-        self.wait: Callable[[], Awaitable[object]] | None = None  # what each call waits for
+        self.wait: Callable[[], Awaitable[object]] | None = None  # each call awaits it
 
     async def append(self, session: str, stream: int, event: int, message: bytes) -> int | None:
         await self._pause()

@@ -1,4 +1,4 @@
-"""A client that writes HTTP/1.1 by hand, byte by byte if need be, and reads responses with h11."""
+"""Writes HTTP/1.1 by hand, byte by byte if a test wants, and reads the responses with h11."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.support.http.server_endpoint import (
 
 
 def head(method: str = "POST", target: str = "/mcp", fields: Headers | None = None) -> bytes:
-    """The head of a request, as it stands on the wire."""
+    """The bytes of the head of a request."""
     lines = [f"{method} {target} HTTP/1.1"]
     given = {"host": "localhost", **(fields or {})}
     lines += [f"{name}: {value}" for name, value in given.items()]
@@ -26,19 +26,19 @@ def head(method: str = "POST", target: str = "/mcp", fields: Headers | None = No
 
 
 def posted(message: object, fields: Headers | None = None) -> bytes:
-    """A whole POST."""
+    """The bytes of a complete POST."""
     body = body_of(message)
     return head("POST", "/mcp", {**POST, "content-length": str(len(body)), **(fields or {})}) + body
 
 
 def posted_modern(message: Any) -> bytes:
-    """A whole POST of 2026-07-28."""
+    """The bytes of a complete POST of 2026-07-28."""
     return posted(message, modern_headers(message))
 
 
 @attrs.frozen
 class Received:
-    """A response as a client reads it."""
+    """A response that a client has read."""
 
     status: int
     headers: dict[str, str]
@@ -50,7 +50,7 @@ class Received:
 
 
 def responses(data: bytes, methods: list[str]) -> list[Received]:
-    """The responses in these bytes, to requests with these methods."""
+    """The responses in these bytes, for requests with these methods."""
     found: list[Received] = []
     for method in methods:
         if not data:
@@ -67,7 +67,7 @@ def responses(data: bytes, methods: list[str]) -> list[Received]:
             elif isinstance(event, h11.Data):
                 body += bytes(event.data)
             elif not isinstance(event, h11.InformationalResponse):
-                return found  # what is there is not a whole response
+                return found  # the rest is an incomplete response
         found.append(Received(status, headers, body))
         data = parser.trailing_data[0]
     return found
@@ -75,7 +75,7 @@ def responses(data: bytes, methods: list[str]) -> list[Received]:
 
 @attrs.define
 class Driven:
-    """A connection whose bytes and clock a test moves."""
+    """A server connection whose bytes and clock are controlled by a test."""
 
     endpoint: ServerEndpoint
     connection: HTTPConnection
@@ -87,17 +87,17 @@ class Driven:
         self.flush()
 
     def flush(self) -> None:
-        """Take what is to be written, as an adapter does after each call."""
+        """Take the output of the connection, as an adapter does after each call."""
         self.sent += self.connection.data_to_send(now=self.now)
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, and do what is due."""
+        """Let time pass, and run the timers that are due."""
         self.now += seconds
         self.connection.handle_timeout(self.now)
         self.flush()
 
     def take(self, *methods: str) -> list[Received]:
-        """The responses that were written since the last call."""
+        """The responses that the server has written since the last call."""
         found = responses(self.sent, list(methods or ("POST",)))
         self.sent = b""
         return found
@@ -111,6 +111,6 @@ class Driven:
 
 
 def driven(*, about: dict[str, Any] | None = None, **settings: Any) -> Driven:
-    """A connection to an endpoint of its own."""
+    """A connection to a new endpoint."""
     endpoint = new_endpoint(**(about or {}))
     return Driven(endpoint, HTTPConnection(endpoint, now=0.0, **settings))

@@ -1,4 +1,4 @@
-"""HTTP servers in threads, for clients without a loop."""
+"""Runs HTTP servers in threads, for tests of clients without an event loop."""
 
 import socket
 import threading
@@ -16,7 +16,7 @@ SECONDS = 30
 
 
 class Served:
-    """A server that runs in its own thread, and can be told things from here."""
+    """A server that runs in a thread of its own."""
 
     def __init__(self, server: HTTPServer, token: trio.lowlevel.TrioToken) -> None:
         self._server = server
@@ -25,13 +25,13 @@ class Served:
         self.url = f"http://127.0.0.1:{server.port}/mcp"
 
     def tell(self, function: Callable[[HTTPServer], Any]) -> Any:
-        """Have something done with the server, in its thread."""
+        """Call a function with the server, in the thread of the server."""
         return trio.from_thread.run_sync(function, self._server, trio_token=self._token)
 
 
 @contextmanager
 def served(handler: Handler, **settings: Any) -> Generator[Served, None, None]:
-    """A server of trio on a port that is free, in a thread, which is ended."""
+    """Run a trio server on a free port, in a thread, until the block is left."""
     ready: Queue[Served | BaseException] = Queue()
     over = trio.Event()
 
@@ -64,16 +64,16 @@ Reply = Callable[[socket.socket, bytes], object]
 
 @contextmanager
 def hostile(reply: Reply) -> Generator[int, None, None]:
-    """A server that reads a request, and does what it likes; its port."""
+    """Run a server that reads one request and then calls `reply`; give its port."""
     threads: list[threading.Thread] = []
     open_sockets: list[socket.socket] = []
 
     def serve(connection: socket.socket) -> None:
-        with connection, suppress(OSError):  # the client has had enough
+        with connection, suppress(OSError):  # the client has closed the connection
             reply(connection, connection.recv(65_536))
 
     def accept() -> None:
-        with suppress(OSError):  # it is closed
+        with suppress(OSError):  # the listener is closed
             while True:
                 connection, _ = listener.accept()
                 open_sockets.append(connection)

@@ -1,4 +1,4 @@
-"""HTTP requests for property tests: heads and bodies, from the usual to the hostile."""
+"""HTTP requests for property tests: heads and bodies, from usual ones to hostile ones."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ _NAMES = st.sampled_from(
     ]
 )
 NAMES = _NAMES | _NAMES.map(str.encode)
-"""Servers give names and values as text, or as bytes."""
+"""Names and values of headers, which servers pass on as text or as bytes."""
 VALUES = st.one_of(
     st.sampled_from(
         [
@@ -29,15 +29,13 @@ VALUES = st.one_of(
             "s1\udc80",
         ]
     ),
-    st.text(
-        st.characters(), max_size=8
-    ),  # with surrogates, as some servers decode what is no UTF-8
+    st.text(st.characters(), max_size=8),  # with surrogates: some servers decode invalid UTF-8 so
     st.binary(max_size=8),
 )
 
 
 class Opaque:
-    """A principal that has no text, as objects of an application may be."""
+    """A principal that cannot be converted to text, like some objects of applications."""
 
     __slots__ = ()
 
@@ -49,7 +47,7 @@ class Opaque:
 
 
 class Named:
-    """A principal whose text is that of any other."""
+    """A principal whose text is the same as that of others."""
 
     __slots__ = ("number",)
 
@@ -69,8 +67,7 @@ class Named:
 PRINCIPALS: st.SearchStrategy[Any] = st.sampled_from(
     [None, "ann", Named(1), Named(2), Opaque(), ("ann", 1), 0, "", {"sub": "ann"}]
 )
-"""Who asks, as applications name them: objects of any kind, texts that are alike, unhashable ones.
-"""
+"""Principals of an application: objects of any type, equal texts, unhashable objects."""
 MESSAGES: list[Any] = [
     initialize(0, "2025-11-25"),
     initialize(0, "2025-03-26"),
@@ -88,7 +85,7 @@ MESSAGES: list[Any] = [
     call(10, "logging/setLevel", {"level": "debug"}),
 ]
 HOSTILE = ["\r\n\r\nHTTP/1.1 200 OK", "\nid: 9\ndata: x", "\0", "\ud800", "é…", "x" * 400, ""]
-"""Texts that would do harm in a field of HTTP or of an event stream."""
+"""Texts that would be dangerous in a header, or in an event stream."""
 IDS: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from(list[Any]([1, 2, "1", 1.0, 1.5, 10**30, -1, True, None, [], {}, *HOSTILE])),
     st.integers(),
@@ -116,7 +113,7 @@ VALUES_OF_JSON = st.recursive(
 
 @st.composite
 def changed_messages(draw: st.DrawFn) -> Any:
-    """A message with other members than it should have, here and there; or a batch of some."""
+    """A message in which some members have other values, or a batch of such messages."""
     message: Any = json.loads(json.dumps(draw(st.sampled_from(MESSAGES))))
     if isinstance(message, list):
         return [*message, *draw(st.lists(VALUES_OF_JSON, max_size=2))]
@@ -139,7 +136,7 @@ def changed_messages(draw: st.DrawFn) -> Any:
 
 @st.composite
 def broken_bytes(draw: st.DrawFn) -> bytes:
-    """The bytes of a message, of which some are others, twice there, or gone."""
+    """The bytes of a message, of which some are replaced, repeated or removed."""
     body = body_of(draw(st.sampled_from(MESSAGES)))
     at, end = sorted((draw(st.integers(0, len(body))), draw(st.integers(0, len(body)))))
     return body[:at] + draw(st.sampled_from([b"", body[at:end] * 2]) | st.binary()) + body[end:]

@@ -1,4 +1,4 @@
-"""A server on real sockets that keeps its connections, and answers as a test says."""
+"""Runs a server on real sockets that keeps connections open, and answers as a test wants."""
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -19,7 +19,7 @@ OK: JSONObject = {"content": []}
 
 @attrs.frozen
 class Request:
-    """What has come: names of fields are in lower case."""
+    """A request that the server has read. The names of headers are in lower case."""
 
     verb: str
     target: str
@@ -32,13 +32,16 @@ class Request:
 
     @property
     def method(self) -> str:
-        """That of the message; for what is no POST, that of HTTP; `""` for an answer."""
+        """The method of the message; `""` for a response.
+
+        For a request that is not a POST, the HTTP method.
+        """
         method: str = self.message.get("method", "") if self.verb == "POST" else self.verb
         return method
 
     @property
     def name(self) -> str:
-        """Which tool is called."""
+        """The name of the tool that is called."""
         name: str = self.message.get("params", {}).get("name", "")
         return name
 
@@ -46,7 +49,7 @@ class Request:
 def response(
     status: int = 200, body: object = b"", *fields: str, form: str = JSON, size: int | None = None
 ) -> bytes:
-    """A whole response, or one that says that it is longer than it is."""
+    """A complete response; with `size`, it declares that length instead of the real one."""
     if not isinstance(body, bytes):
         body = json.dumps(body).encode()
     lines = (f"content-type: {form}", *fields) if body else fields
@@ -56,7 +59,7 @@ def response(
 
 
 def answered(request: Request) -> bytes:
-    """What a server answers that has no surprises."""
+    """The usual response of a server."""
     id = request.message.get("id")
     if request.method == "initialize":
         agreed = {
@@ -73,22 +76,24 @@ def answered(request: Request) -> bytes:
 
 
 Answer = Callable[[trio.SocketStream, Request], Awaitable[bytes | None]]
-"""Gets the connection and a request; returns the answer, `b""` if it has given one, None if there
-is nothing special about it."""
+"""Gets a connection and a request, and returns the response.
+
+`b""` means that it has sent the response itself; None asks for the usual response.
+"""
 
 
 _MOST_BODY = 1_000_000
 
 
 async def ordinary(stream: trio.SocketStream, request: Request) -> None:
-    """Treats each request in the same way."""
+    """Ask for the usual response to each request."""
 
 
 @asynccontextmanager
 async def keeping(answer: Answer = ordinary) -> AsyncGenerator[int, None]:
-    """The port of a server that reads one request after the other.
+    """Serve until the block is left, one request after the other, and give the port.
 
-    One with a body of more than a million bytes is refused before it is complete.
+    A request with a body of more than a million bytes is refused before it is complete.
     """
 
     async def serve(stream: trio.SocketStream) -> None:
@@ -126,7 +131,7 @@ def _request_in(data: bytes) -> Request | None:
 
 
 def client_of(port: int, **settings: Any) -> AbstractAsyncContextManager[Client]:
-    """A client of such a server, with a handshake if nothing else is said."""
+    """A client of such a server, with a handshake by default."""
     settings = {"info": CLIENT_INFO, "revisions": (LEGACY,), **settings}
     return connect_http(f"http://127.0.0.1:{port}/mcp", **settings)
 

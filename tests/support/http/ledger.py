@@ -1,7 +1,7 @@
-"""Records what the clients of an endpoint have posted, read and lost, and what they must still get.
+"""Records what the clients of an endpoint have posted, read and lost, and what is still due.
 
-The books are kept from outside: from bytes, and from what the application was told and has called.
-An entry that contradicts another one is an assertion error at the moment it is made.
+The records come from bytes on the wire, and from events and calls of the application. A record that
+contradicts an earlier one raises an AssertionError at once.
 """
 
 import json
@@ -24,12 +24,12 @@ _STATUSES: Final = {200, 202, 204, 400, 404, 405, 406, 503}
 
 
 class Ledger:
-    """All the books of one endpoint."""
+    """The records of one endpoint."""
 
     def __init__(self, endpoint: ServerEndpoint) -> None:
         self.endpoint = endpoint
         self.readings: dict[ServerExchange, Reading] = {}
-        self.sent: dict[Label, Posted | None] = {}  # by which POST it has to come, if by one
+        self.sent: dict[Label, Posted | None] = {}  # the POST that must carry it
         self.places: dict[Label, str] = {}
         self.due: list[tuple[Label, Reader]] = []
 
@@ -47,7 +47,7 @@ class Ledger:
         stream: str = "",
         last: int | None = None,
     ) -> Reading:
-        """One whole HTTP request of a client, entered before anything of the answer is read."""
+        """Send an HTTP request of a client, and record it before any of the response is read."""
         exchange = request(
             self.endpoint,
             method,
@@ -64,7 +64,7 @@ class Ledger:
         return reading
 
     def owner_of(self, handle: IncomingRequest, old: Iterable[Reader]) -> Posted:
-        """What a request came with."""
+        """The POST that a request came with."""
         for client in old:
             if handle.peer.session is client.session:
                 return client.old_posts[handle.id]
@@ -74,8 +74,8 @@ class Ledger:
     # -------------------------------------------------------------------------------- reading
 
     def read(self) -> None:
-        """Each client reads what there is. All that has something is ready, and nothing else."""
-        while ready := self.endpoint.ready():  # what is taken here can be output there
+        """Let each client read all output, and demand that exactly these exchanges were ready."""
+        while ready := self.endpoint.ready():  # taking output here can cause output there
             for exchange in ready:
                 if exchange in self.readings:
                     self._take(self.readings[exchange])
@@ -112,17 +112,17 @@ class Ledger:
         if event.id:
             name, _, number = event.id.rpartition("-")
             if reading.stream not in ("", name):
-                # Only one that listens may be followed by another one: it had to give way, or the
-                # other one has what was never sent.
-                assert reading.post is None, "one connection carries one stream"
+                # Only a GET stream may continue with events of another stream: of one that it has
+                # replaced, or of one that was never sent.
+                assert reading.post is None, "a connection carries events of two streams"
                 assert client.streams[reading.stream] is client.streams.get(name) is None
                 reading.resumes, reading.last = False, None
             reading.stream = name
-            assert reading.last is None or int(number) == reading.last + 1, "none is left out"
+            assert reading.last is None or int(number) == reading.last + 1, "an event is missing"
             reading.last = int(number)
             assert client.streams.setdefault(name, reading.post) is reading.post or not reading.post
             if not reading.resumes:
-                assert event.id not in client.events, "nobody has asked for it again"
+                assert event.id not in client.events, "an event was repeated without a resume"
             assert client.events.setdefault(event.id, event.data) == event.data
         if event.data:
             owner = reading.post or client.streams.get(reading.stream)
@@ -151,22 +151,22 @@ class Ledger:
         if "id" in message:
             label = (reading.client, *label)
             reading.client.questions[message["id"]] = message["method"]
-        assert self.sent[label] is owner, "it belongs to another stream"
-        assert self.places.setdefault(label, place) == place, "it came on two streams"
+        assert self.sent[label] is owner, "the message belongs to another stream"
+        assert self.places.setdefault(label, place) == place, "the message came on two streams"
 
     def _saw_answer(self, client: Reader, id: Any, owner: Posted | None, place: str) -> None:
         owner = client.old_posts.get(id, owner)
         assert owner is not None
-        assert id in owner.ids, "it is the answer to another request"
+        assert id in owner.ids, "the response answers another request"
         assert not owner.refused
-        assert owner.owed.get(id, True), "nobody is to have an answer"
-        assert owner.answers.setdefault(id, place) == place, "there are two answers"
-        assert set(owner.answers.values()) == {place}, "a batch is answered as one"
+        assert owner.owed.get(id, True), "a request was answered that must have no response"
+        assert owner.answers.setdefault(id, place) == place, "a request was answered twice"
+        assert set(owner.answers.values()) == {place}, "a batch was answered in several parts"
 
-    # ------------------------------------------------------------------------------- settling
+    # -------------------------------------------------------------------------- after the run
 
     def check(self, posts: Iterable[Posted]) -> None:
-        """All was answered and read: what is due has come."""
+        """Demand that everything that is due has arrived, after all was answered and read."""
         for post in posts:
             if post.refused or not post.is_reachable:
                 continue

@@ -1,4 +1,4 @@
-"""Endpoints that ask their application, and what tests do with the questions."""
+"""Endpoints that ask their application questions, and functions that answer these questions."""
 
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ E = TypeVar("E", bound=HTTPEvent)
 
 
 def asking(**settings: Any) -> ServerEndpoint:
-    """An endpoint that asks for all that it can ask for, where nothing else is said."""
+    """An endpoint that asks for everything that it can ask for, unless `settings` differ."""
     settings.setdefault(
         "sessions", sessions(opening="ask", unknown="ask", event_log="ask", retry_ms=None)
     )
@@ -26,23 +26,23 @@ def asking(**settings: Any) -> ServerEndpoint:
 
 
 def one(kind: type[E], endpoint: ServerEndpoint) -> E:
-    """The one event of this type that waits; all others are forgotten."""
+    """The event of this type, which must be the only one. Events of other types are dropped."""
     (event,) = of(kind, drain(endpoint))
     return event
 
 
 def ends(endpoint: ServerEndpoint) -> list[LookupEnd]:
-    """Why questions need no answer any more, and why relays have ended."""
+    """The causes with which questions and relays have ended."""
     return [event.cause for event in drain(endpoint) if isinstance(event, LookupEnded | RelayEnded)]
 
 
 def is_empty(endpoint: ServerEndpoint) -> bool:
-    """Whether nothing waits, and nothing is held."""
+    """Whether no question is open, and no event is held."""
     return not endpoint.open_questions and not endpoint.carried and endpoint.held_bytes == 0
 
 
 class Store:
-    """A store of events as an application has it, with the answers that it gives."""
+    """An event store of an application, which answers the questions of the endpoint."""
 
     def __init__(self, endpoint: ServerEndpoint, portion: int = 1_000) -> None:
         self.endpoint = endpoint
@@ -52,13 +52,13 @@ class Store:
         self.replays = 0
 
     def keep(self, event: EventToStore) -> None:
-        """Store one event: events of a stream come in order, and each once."""
+        """Store one event. The events of a stream must come in order, and each once."""
         stream = self.events.setdefault((event.session, event.stream), {})
         assert event.event == max(stream, default=event.event - 1) + 1
         stream[event.event] = event.message
 
     def answer(self, wanted: ReplayWanted) -> bool:
-        """Give the next portion of what is stored."""
+        """Give the next portion of the stored events."""
         self.replays += 1
         stream = self.events.get((wanted.session, wanted.stream))
         if stream is None:
@@ -68,7 +68,7 @@ class Store:
         return self.endpoint.replay(wanted, portion, more=len(portion) < len(rest))
 
     def serve(self) -> list[HTTPEvent]:
-        """Do what is asked for, until there is nothing; all other events."""
+        """Answer all questions of the endpoint, and return all other events."""
         while (event := self.endpoint.next_event()) is not None:
             if isinstance(event, EventToStore):
                 self.keep(event)

@@ -28,7 +28,7 @@ CAPABILITIES: JSONObject = {
 
 @asynccontextmanager
 async def serving(handler: Handler, **settings: Any) -> AsyncGenerator[HTTPServer, None]:
-    """A server on a port that is free, which is closed in the end."""
+    """Serve on a free port until the block is left."""
     settings = {
         "info": INFO,
         "capabilities": CAPABILITIES,
@@ -52,7 +52,7 @@ async def serve_http(
     started: Callable[[HTTPServer], object] | None = None,
     **settings: Any,
 ) -> None:
-    """Serve on the loop that runs; `started` is called when the server listens."""
+    """Serve on the current loop. `started` is called when the server listens."""
     if not loops.is_trio():
         await sansmcp_io.asyncio.serve_http(handler, *where, on_listening=started, **settings)
         return
@@ -62,7 +62,7 @@ async def serve_http(
 
 
 def connect_http(url: str, **settings: Any) -> AbstractAsyncContextManager[Client]:
-    """A client on the loop that runs."""
+    """A client on the current loop."""
     if loops.is_trio():
         return sansmcp_io.trio.connect_http(url, **settings)
     return sansmcp_io.asyncio.connect_http(url, **settings)
@@ -70,7 +70,7 @@ def connect_http(url: str, **settings: Any) -> AbstractAsyncContextManager[Clien
 
 @attrs.frozen
 class Status:
-    """What trio calls when something has started."""
+    """The status object of trio, on which a task calls `started`."""
 
     started: Callable[[HTTPServer], object]
 
@@ -88,7 +88,7 @@ class Talk:
         await self.stream.send_all(data)
 
     async def receive_head(self, method: str = "POST") -> Received:
-        """The head of the response, after a request that was written by hand."""
+        """Read the head of the response to a request that was written by hand."""
         if self._parser.our_state is h11.DONE:
             self._parser.start_next_cycle()
         request = h11.Request(method=method, target="/", headers=[("host", "localhost")])
@@ -100,7 +100,7 @@ class Talk:
         return Received(event.status_code, headers, b"")
 
     async def receive_body(self) -> bytes | None:
-        """The next piece of the body; None is its end."""
+        """Read the next piece of the body. None is the end of the body."""
         event = await self._next()
         if isinstance(event, h11.Data):
             return bytes(event.data)
@@ -108,7 +108,7 @@ class Talk:
         return None
 
     async def receive(self, method: str = "POST") -> Received:
-        """A whole response."""
+        """Read a complete response."""
         response = await self.receive_head(method)
         body = b""
         while (data := await self.receive_body()) is not None:
@@ -116,19 +116,19 @@ class Talk:
         return attrs.evolve(response, body=body)
 
     async def event(self) -> ServerSentEvent:
-        """The next event of a stream that goes on."""
+        """Read the next event of a stream."""
         event = await self._event_or_end()
         assert event is not None
         return event
 
     async def message(self) -> Any:
-        """The next message on a stream, without the events that have none."""
+        """Read the next message of a stream. Events without a message are skipped."""
         while not (event := await self.event()).data:
             pass
         return json.loads(event.data)
 
     async def messages(self) -> list[Any]:
-        """All messages until the stream ends."""
+        """Read all messages until the stream ends."""
         found: list[Any] = []
         while (event := await self._event_or_end()) is not None:
             if event.data:
@@ -152,7 +152,7 @@ class Talk:
         return event
 
     async def call(self, message: JSONObject) -> Any:
-        """POST a message of 2026-07-28, and return the answer."""
+        """POST a message of 2026-07-28, and return the response in it."""
         await self.send(posted_modern(message))
         return last(await self.receive())
 
@@ -172,7 +172,7 @@ class Talk:
 
 
 def last(response: Received) -> Any:
-    """The one message in the body, or the last one of the stream."""
+    """The message in the body, or the last message of the stream."""
     if response.headers["content-type"] == "application/json":
         return json.loads(response.body)
     events = SSEDecoder().feed(response.body)
@@ -184,6 +184,6 @@ def last(response: Received) -> Any:
 async def talking(
     server: HTTPServer, tls: ssl.SSLContext | None = None
 ) -> AsyncGenerator[Talk, None]:
-    """A connection to the server."""
+    """Open a connection to the server."""
     async with loops.open_stream(server.port, tls) as stream:
         yield Talk(stream)

@@ -1,4 +1,4 @@
-"""A proxy of HTTP on this machine, with which every name stands for this machine."""
+"""Runs an HTTP proxy that resolves every host name to this machine."""
 
 import base64
 import socket
@@ -11,7 +11,7 @@ SECONDS = 60
 
 
 class Proxy:
-    """What it was asked: the first line of each connection."""
+    """The first line of each connection to the proxy."""
 
     def __init__(self, port: int, credentials: str | None, status: int) -> None:
         self.port = port
@@ -42,7 +42,7 @@ class Proxy:
             if method == "CONNECT":
                 client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
             else:
-                server.sendall(head)  # our servers take a target that is a whole URL
+                server.sendall(head)  # our servers accept a complete URL as target
             back = threading.Thread(target=_pass, args=(server, client), daemon=True)
             back.start()
             _pass(client, server)
@@ -60,11 +60,11 @@ def _pass(source: socket.socket, sink: socket.socket) -> None:
 
 @contextmanager
 def proxying(credentials: str | None = None, status: int = 200) -> Generator[Proxy, None, None]:
-    """A proxy that runs for as long as the block lasts.
+    """Run a proxy until the block is left.
 
     Args:
-        credentials: What it wants to be shown, as `user:password`.
-        status: What it answers everybody with; 200: it does what it is asked.
+        credentials: The credentials that it requires, as `user:password`.
+        status: The status with which it answers every request; 200 lets it forward requests.
     """
     clients: list[socket.socket] = []
     threads: list[threading.Thread] = []
@@ -74,7 +74,7 @@ def proxying(credentials: str | None = None, status: int = 200) -> Generator[Pro
             proxy.serve(client)
 
     def accept() -> None:
-        with suppress(OSError):  # it is closed
+        with suppress(OSError):  # the listener is closed
             while True:
                 client, _ = listener.accept()
                 clients.append(client)

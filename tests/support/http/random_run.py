@@ -1,4 +1,4 @@
-"""A client and a server that do anything at any moment, over an unreliable network."""
+"""Lets a client and a server act at random, over an unreliable network."""
 
 import itertools
 from collections import Counter
@@ -38,7 +38,7 @@ _ROOTS: Final[JSONObject] = {"roots": []}
 
 
 def taken(events: list[EventT]) -> list[EventT]:
-    """All events of a side, which are then forgotten."""
+    """Take all events out of a list."""
     found = list(events)
     events.clear()
     return found
@@ -48,15 +48,15 @@ class RandomRun(UnreliableNetwork):
     """One run.
 
     Attributes:
-        asked: Requests that the server's application has not answered yet.
+        asked: Requests that the application of the server has not answered yet.
         endings: How often each handle has ended.
-        handles: All that the client's application has been given.
+        handles: All handles that the application of the client was given.
         heard: The numbers of the notifications that have arrived.
-        questions: Requests that the client's application has not answered yet.
-        ready: Sessions whose handshake is done.
+        questions: Requests that the application of the client has not answered yet.
+        ready: Sessions whose handshake is complete.
         server_calls: How often each request of the server has ended.
         told: The numbers of the notifications that were sent.
-        tokens: What each call has to be answered with.
+        tokens: By request, the text that its response must have.
     """
 
     def __init__(self, seed: int) -> None:
@@ -74,7 +74,7 @@ class RandomRun(UnreliableNetwork):
         self.heard: list[int] = []
 
     def flush(self) -> None:
-        """Nothing of what both sides have to say is left."""
+        """Move and handle everything that both sides have to send."""
         super().flush()
         self.hear()
         self.serve()
@@ -86,7 +86,7 @@ class RandomRun(UnreliableNetwork):
     # ------------------------------------------------------------------------------ the client
 
     def hear(self) -> None:
-        """What the client says is looked at: the right ending of the right call, and only one."""
+        """Check the events of the client: each request has one ending, and the right result."""
         for event in taken(self.pair.client_events):
             match event:
                 case ResponseReceived():
@@ -111,7 +111,7 @@ class RandomRun(UnreliableNetwork):
                     self.endings[event.start] += 1
                     self.is_open = isinstance(event, Ready)
                 case SessionLost():
-                    # One that is not opened by itself is asked for, as callers do.
+                    # If the session was not reopened automatically, reopen it, as applications do.
                     start = event.start
                     if start is None and self.client.state is State.OPEN:
                         start = self.client.reopen()
@@ -131,7 +131,7 @@ class RandomRun(UnreliableNetwork):
                     pass
 
     def ask(self) -> None:
-        """The client's application does something."""
+        """Let the application of the client do something."""
         client, random, now = self.client, self.random, self.pair.now
         is_modern = client.revision in MODERN_REVISIONS
         match random.choice(["call", "call", "call", "cancel", "list", "listen", "ping", "note"]):
@@ -158,7 +158,7 @@ class RandomRun(UnreliableNetwork):
                 client.send_notification("custom/note", now=now)
 
     def answer_server(self) -> None:
-        """The client's application answers."""
+        """Let the application of the client answer a request."""
         question = self.random.choice(list(self.questions))
         del self.questions[question]
         assert self.client.send_result(question, dict(_ROOTS), now=self.pair.now)
@@ -166,7 +166,7 @@ class RandomRun(UnreliableNetwork):
     # ------------------------------------------------------------------------------ the server
 
     def serve(self) -> None:
-        """What the server says."""
+        """Handle the events of the server."""
         for event in taken(self.pair.server_events):
             match event:
                 case RequestReceived():
@@ -181,7 +181,7 @@ class RandomRun(UnreliableNetwork):
                     pass
 
     def do(self) -> None:
-        """The server's application does something."""
+        """Let the application of the server do something."""
         server, random, now = self.pair.server, self.random, self.pair.now
         session: Any = random.choice(server.sessions) if server.sessions else None
         request = random.choice(list(self.asked)) if self.asked else None
@@ -230,12 +230,12 @@ class RandomRun(UnreliableNetwork):
 
     @staticmethod
     def token_of(request: IncomingRequest) -> str:
-        """What a call has to be answered with."""
+        """The text with which a request must be answered."""
         token: str = request.params.get("arguments", {}).get("token", "")
         return token
 
     def answer_client(self, request: IncomingRequest) -> None:
-        """A request gets its result."""
+        """Answer a request with its result."""
         del self.asked[request]
         result: dict[str, Any] = {"content": [{"type": "text", "text": self.token_of(request)}]}
         if request.method == "tools/list":
@@ -245,7 +245,7 @@ class RandomRun(UnreliableNetwork):
     # ------------------------------------------------------------------------------------ a run
 
     def step(self) -> None:
-        """One thing happens."""
+        """Take one random step."""
         random = self.random
         choice = random.random()
         waiting, answering = self.waiting, self.answering
@@ -270,19 +270,19 @@ class RandomRun(UnreliableNetwork):
         self.flush()
 
     def pass_time(self, seconds: float) -> None:
-        """Time goes by."""
+        """Let time pass."""
         self.pair.now += seconds
         self.client.handle_timeout(self.pair.now)
         self.pair.server.handle_timeout(self.pair.now)
 
     def open(self) -> None:
-        """The run begins when the client is open; in some runs, before that."""
+        """Begin the run when the client is open, or in some runs before."""
         if self.random.random() < 0.85:
             self.settle(1)
             self.is_reliable = False
 
     def settle(self, leaps: int = 40) -> None:
-        """The network is reliable from now on: everything that is on its way arrives."""
+        """Make the network reliable, and deliver everything that is on its way."""
         self.is_reliable = True
         self.all_seen()
         for double in self.doubles:

@@ -1,4 +1,4 @@
-"""Clients of an endpoint in a test, their connections, and what each of them has read."""
+"""Records the clients of an endpoint, their connections, and what each of them has read."""
 
 from typing import Any, TypeAlias
 
@@ -11,27 +11,27 @@ from tests.support.modern import MODERN, envelope, modern
 from tests.support.wire import call, note, result
 
 Label: TypeAlias = tuple[object, ...]
-"""What tells one message of the server that is no answer from all others."""
+"""Distinguishes a message of the server, other than a response, from all others."""
 
 
 @attrs.define(eq=False)
 class Reader:
-    """One client: with a session, of 2024-11-05, or one of those that have none.
+    """One client: one with a session, one of 2024-11-05, or one without a session.
 
     Attributes:
-        fields: Of each of its requests.
-        revision: That it speaks.
-        target: Where it posts.
-        session: The session, if there is one.
-        can_resume: Events have ids, and a log.
-        gives_way: Few of its GET streams are kept: what waits for one that it has never read is
-            lost when that has to give way.
-        over: The session is over.
-        streams: By the name that its events have: what was posted on it; None: it listens.
-        events: What each event id was seen to stand for.
-        questions: Requests of the server that it has read, by id.
-        has_lost: A connection of it that was not the answer to a POST was broken.
-        old_posts: Of a client of 2024-11-05, by id: their answers come on its one stream.
+        fields: The headers of each of its requests.
+        revision: The revision that it speaks.
+        target: The path to which it posts.
+        session: The session, if it has one.
+        can_resume: Events have ids and are logged.
+        gives_way: The endpoint keeps few of its GET streams. Messages for a stream that was never
+            read are lost when a newer stream replaces it.
+        over: The session has ended.
+        streams: By the name in the ids of its events, the POST of a stream; None for a GET stream.
+        events: By event id, the event.
+        questions: By id, the requests of the server that it has read.
+        has_lost: A connection that was not the response to a POST was broken.
+        old_posts: By id, the requests of a client of 2024-11-05, whose responses share one stream.
     """
 
     fields: Headers
@@ -50,11 +50,11 @@ class Reader:
     old_posts: dict[Any, "Posted"] = attrs.field(factory=dict[Any, "Posted"], init=False)
 
     def message(self, kind: str, number: int) -> JSONObject:
-        """A message of this client: a request with this number, or an answer."""
+        """A message of this client: a request with this number, or a response."""
         is_modern = self.revision == MODERN
         make = modern if is_modern else call
         if is_modern:
-            number %= 3  # its clients share one endpoint, and choose ids as they like
+            number %= 3  # the clients share one endpoint, and may use equal ids
         if kind == "reply" and self.questions:
             id, _ = self.questions.popitem()
             return result(id, {"roots": []})
@@ -69,7 +69,7 @@ class Reader:
 
     @property
     def misses_nothing(self) -> bool:
-        """Whether what was told to its session reaches it, sooner or later."""
+        """Whether all messages for its session arrive, sooner or later."""
         is_kept = bool(self.old_posts) or (self.can_resume and not self.gives_way)
         return is_kept and not self.over and not self.has_lost
 
@@ -79,11 +79,11 @@ class Posted:
     """The requests that came with one POST.
 
     Attributes:
-        owed: By id, whether an answer is due; an id that is not there is not decided yet.
-        answers: By id, in which event the answer was seen.
-        refused: The whole was refused with an error that names no request.
-        listens: It is a subscription.
-        reading: Its own connection.
+        owed: By id, whether a response is due. It is undecided for an id that is missing.
+        answers: By id, the event that carried the response.
+        refused: The whole POST was refused with an error without an id.
+        listens: The POST opens a subscription.
+        reading: The exchange of the POST.
     """
 
     client: Reader
@@ -96,7 +96,7 @@ class Posted:
 
     @property
     def is_reachable(self) -> bool:
-        """Whether its client still can, or did, read to the end of it."""
+        """Whether its client can read, or has read, its responses to the end."""
         reading, client = self.reading, self.client
         if client.over:
             return False
@@ -110,13 +110,13 @@ class Reading:
     """One exchange, as far as its client has read it.
 
     Attributes:
-        place: A name for it.
-        post: What was posted in it.
-        stream: The name of the stream that is read in it.
-        last: The number of the last event; None: any may come.
-        resumes: It asked for what follows that event.
-        gone: Its client has left.
-        ended: It was read to its end.
+        place: A name for the exchange.
+        post: The POST of the exchange.
+        stream: The name of the stream that it reads.
+        last: The number of the last event; None allows any number for the next one.
+        resumes: It asked for the events after `last`.
+        gone: The client has closed it.
+        ended: The client has read it to its end.
     """
 
     place: str
@@ -143,12 +143,12 @@ class Reading:
 
 
 def is_for_application(message: JSONObject) -> bool:
-    """Whether it is not answered by the library."""
+    """Whether a request is for the application, and not answered by the library."""
     return message["method"] == "tools/call" and "name" in message["params"]
 
 
 def notification(client: Reader, open_ids: list[Any]) -> JSONObject:
-    """It cancels a request, where one is open."""
+    """A cancellation of an open request, or another notification if no request is open."""
     if client.revision == MODERN:
         return note("notifications/cancelled", {"requestId": 1})
     if open_ids:
@@ -157,7 +157,7 @@ def notification(client: Reader, open_ids: list[Any]) -> JSONObject:
 
 
 def label_of(message: Any) -> Label | None:
-    """What a message is known by; None: it tells of a change, which may be told once for many."""
+    """A key for a message; None for a change, since one change may be sent to many clients."""
     params = message.get("params", {})
     match message["method"]:
         case "notifications/progress":

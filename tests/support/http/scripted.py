@@ -1,4 +1,4 @@
-"""An HTTP server on the standard library that answers each request as a test says."""
+"""Runs an HTTP server, on the standard library, that answers each request as a test wants."""
 
 import json
 import threading
@@ -13,10 +13,10 @@ LEGACY = LEGACY_REVISIONS[-1]
 
 
 class Asked(BaseHTTPRequestHandler):
-    """One connection; `answer` is called for each request on it.
+    """Handles one connection, and calls `answer` for each request on it.
 
     Attributes:
-        message: What was POSTed; `{}` where the method is another one.
+        message: The message of a POST; `{}` for other methods.
     """
 
     protocol_version = "HTTP/1.1"
@@ -26,7 +26,7 @@ class Asked(BaseHTTPRequestHandler):
     def reply(
         self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> None:
-        """Answer with this, and keep the connection."""
+        """Send a response, and keep the connection open."""
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
@@ -35,7 +35,7 @@ class Asked(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def result(self, result: JSONObject, headers: Mapping[str, str] | None = None) -> None:
-        """Answer the request in the body."""
+        """Answer the request in the body with a result."""
         message = {"jsonrpc": "2.0", "id": self.message["id"], "result": result}
         headers = {"content-type": "application/json", **(headers or {})}
         self.reply(200, json.dumps(message).encode(), headers)
@@ -43,7 +43,7 @@ class Asked(BaseHTTPRequestHandler):
     def error(
         self, code: int, message: str, status: int, headers: Mapping[str, str] | None = None
     ) -> None:
-        """Answer the request in the body with an error, and this status."""
+        """Answer the request in the body with an error, and with this HTTP status."""
         error = {"code": code, "message": message}
         body = json.dumps({"jsonrpc": "2.0", "id": self.message.get("id"), "error": error})
         self.reply(status, body.encode(), {"content-type": "application/json", **(headers or {})})
@@ -53,7 +53,7 @@ class Asked(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def stream(self, *events: str) -> None:
-        """Begin a stream of events, which lasts until the connection is closed."""
+        """Begin a stream of events, which ends when the connection is closed."""
         self.close_connection = True
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
@@ -62,7 +62,7 @@ class Asked(BaseHTTPRequestHandler):
             self.wfile.write(event.encode() + b"\n\n")
 
     def open_session(self, session: str | None = None) -> bool:
-        """Do what every conversation of 2025-11-25 begins with; whether it was that."""
+        """Answer an opening request of 2025-11-25; return whether the request was one."""
         match self.command, self.message.get("method"):
             case "POST", "initialize":
                 headers = {} if session is None else {"mcp-session-id": session}
@@ -104,14 +104,14 @@ class Quiet(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """The client has had enough."""
+        """Ignore that a client has closed its connection."""
 
 
 @contextmanager
 def scripted(
     answer: Callable[[Asked], object], kind: type[Asked] = Asked, *, port: int = 0
 ) -> Generator[str]:
-    """Serve until the block is left; its URL."""
+    """Serve until the block is left, and give the URL."""
     handler = type("Handler", (kind,), {"answer": staticmethod(answer)})
     with Quiet(("127.0.0.1", port), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)

@@ -1,7 +1,7 @@
-"""Server endpoints for tests, requests as a client would write them, and the responses.
+"""Server endpoints for tests, requests as a client writes them, and the responses.
 
-These helpers know the public API only. Everything that a response carries is judged by the shape
-that HTTP and event streams demand; its messages are held against the official schema.
+These helpers use the public API only. They check that each response is valid HTTP, or a valid
+event stream; the messages in it are judged by the official schema.
 """
 
 import itertools
@@ -52,7 +52,7 @@ STREAMABLE: Final = LEGACY_REVISIONS[1:]
 JSON: Final = "application/json"
 SSE: Final = "text/event-stream"
 POST: Final[Headers] = {"content-type": JSON, "accept": f"{JSON}, {SSE}"}
-"""The fields of every POST of a client."""
+"""The headers of every POST of a client."""
 GET: Final[Headers] = {"accept": SSE}
 CHANGED: Final = note("notifications/tools/list_changed")
 NO_FIELDS: Final[Headers] = {}
@@ -71,7 +71,7 @@ def new_endpoint(
     stateless: bool = False,
     **settings: Any,
 ) -> ServerEndpoint:
-    """An endpoint of both eras, with sessions, where nothing else is said."""
+    """An endpoint of both eras with sessions, unless `settings` differ."""
     chosen = tuple(revisions)
     if not stateless and chosen[0] in LEGACY_REVISIONS:
         settings.setdefault("sessions", sessions())
@@ -82,7 +82,7 @@ def new_endpoint(
 
 
 def body_of(message: object) -> bytes:
-    """The bytes of a message; bytes are taken as they are."""
+    """The bytes of a message. Bytes are passed on unchanged."""
     return message if isinstance(message, bytes) else json.dumps(message).encode()
 
 
@@ -96,8 +96,8 @@ def request(
     now: float | None = None,
     **about: Any,
 ) -> ServerExchange:
-    """One whole request."""
-    # As servers have them; other tests give text, and names in any case.
+    """Send a complete request."""
+    # Headers as servers pass them; other tests use text, and names in any case.
     fields = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
     exchange = endpoint.exchange(method, target, fields, now=now, **about)
     if body:
@@ -109,12 +109,12 @@ def request(
 def post(
     endpoint: ServerEndpoint, message: object, more: Headers = NO_FIELDS, **about: Any
 ) -> ServerExchange:
-    """POST a message with the fields that every client sends."""
+    """POST a message with the headers that every client sends."""
     return request(endpoint, "POST", {**POST, **more}, body_of(message), **about)
 
 
 def modern_headers(message: JSONObject) -> dict[str, str]:
-    """The fields that repeat what a modern message says."""
+    """The headers that repeat members of a modern message."""
     params = message.get("params", {})
     fields = {"mcp-protocol-version": MODERN, "mcp-method": message["method"]}
     member = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}.get(
@@ -128,7 +128,7 @@ def modern_headers(message: JSONObject) -> dict[str, str]:
 def post_modern(
     endpoint: ServerEndpoint, message: JSONObject, more: Headers = NO_FIELDS, **about: Any
 ) -> ServerExchange:
-    """POST a message of 2026-07-28 with its fields."""
+    """POST a message of 2026-07-28 with its headers."""
     return post(endpoint, message, {**modern_headers(message), **more}, **about)
 
 
@@ -147,7 +147,7 @@ def modern_tool_call(id: object = 1, name: str = "t", **arguments: Any) -> JSONO
 
 @attrs.frozen
 class Response:
-    """What has come out of an exchange so far."""
+    """The output of an exchange so far."""
 
     status: int
     headers: dict[str, str]
@@ -160,7 +160,7 @@ class Response:
 
     @property
     def json(self) -> Any:
-        """The one message in the body."""
+        """The message in the body, which must be the only one."""
         assert self.headers["content-type"] == JSON
         assert int(self.headers["content-length"]) == len(self.body)
         assert self.ended
@@ -182,7 +182,7 @@ class Response:
 
     @property
     def last(self) -> Any:
-        """The one message in the body, or the last one of the stream."""
+        """The message in the body, or the last message of the stream."""
         return self.messages[-1] if self.is_stream else self.json
 
     @property
@@ -192,7 +192,7 @@ class Response:
 
 
 def take(exchange: ServerExchange) -> Response | None:
-    """All output that an exchange has now, its head first; None: it has no head yet."""
+    """All output of an exchange so far; None if it has no head yet."""
     head = exchange.next_output()
     if head is None:
         return None
@@ -201,7 +201,7 @@ def take(exchange: ServerExchange) -> Response | None:
 
 
 def more(exchange: ServerExchange, before: Response) -> Response:
-    """The output that an exchange has had since then."""
+    """The output of an exchange after an earlier one."""
     return _rest(exchange, SendHead(before.status, _encoded(before.headers)))
 
 
@@ -228,13 +228,13 @@ def _rest(exchange: ServerExchange, head: SendHead) -> Response:
 
 
 def answer(exchange: ServerExchange) -> Response:
-    """The response of an exchange that has one."""
+    """The response of an exchange, which must have one."""
     response = take(exchange)
     assert response is not None
     return response
 
 
-# ---------------------------------------------------------------------------------- happenings
+# ------------------------------------------------------------------------------------- events
 
 
 def drain(endpoint: ServerEndpoint) -> list[HTTPEvent]:
@@ -251,7 +251,7 @@ def of(kind: type[E], events: Iterable[HTTPEvent]) -> list[E]:
 
 
 def asked(endpoint: ServerEndpoint) -> IncomingRequest:
-    """The handle of the one request that came."""
+    """The handle of the request that arrived, which must be the only one."""
     (event,) = of(RequestReceived, drain(endpoint))
     return event.request
 
@@ -263,7 +263,7 @@ def broken(endpoint: ServerEndpoint) -> list[str]:
 
 @attrs.frozen
 class Client:
-    """A client with a session, as far as requests need to know."""
+    """A client with a session: the part of it that requests need."""
 
     endpoint: ServerEndpoint
     session: Session
@@ -281,7 +281,7 @@ class Client:
     def asked(
         self, message: object, more: Headers = NO_FIELDS
     ) -> tuple[ServerExchange, IncomingRequest]:
-        """POST a request that the application is to answer."""
+        """POST a request that the application is to answer, and return its handle."""
         exchange = self.post(message, more)
         return exchange, asked(self.endpoint)
 
@@ -292,7 +292,7 @@ def connect(
     capabilities: JSONObject = CLIENT_CAPABILITIES,
     **about: Any,
 ) -> Client:
-    """A client that has done the handshake."""
+    """A client after the handshake."""
     response = answer(post(endpoint, initialize("hello", revision, capabilities), **about))
     assert response.status == 200
     assert response.last["result"]["protocolVersion"] == revision
@@ -306,33 +306,33 @@ def connect(
 
 
 def client(revision: str = LEGACY, config: Config | None = None, **settings: Any) -> Client:
-    """A client with a session of an endpoint of its own."""
+    """A client with a session, on a new endpoint."""
     return connect(new_endpoint(config=config, **settings), revision)
 
 
 def without_log(revision: str = LEGACY) -> Client:
-    """A client with a session that keeps no events."""
+    """A client with a session without an event log."""
     return client(revision, sessions=sessions(event_log=None))
 
 
 def progressing(id: int = 1) -> JSONObject:
-    """A `tools/call` that wants progress."""
+    """A `tools/call` with a progress token."""
     return call(id, "tools/call", {"name": "t", "_meta": {"progressToken": id}})
 
 
 def open_stream(one: Client, **fields: str) -> tuple[ServerExchange, Response]:
-    """A GET stream, and what it has begun with."""
+    """Open a GET stream, and return what it begins with."""
     exchange = one.get(fields)
     return exchange, answer(exchange)
 
 
 def resumed(one: Client, last: str) -> tuple[ServerExchange, Response]:
-    """A stream that is taken up after this event."""
+    """Resume a stream after this event."""
     return open_stream(one, **{"last-event-id": last})
 
 
 def refused(endpoint: ServerEndpoint, message: JSONObject, fields: Headers) -> tuple[int, int]:
-    """Status and error code of the answer to a message with just these fields, of its id."""
+    """The status and the error code for a message that is refused with these headers."""
     response = answer(post(endpoint, message, fields))
     assert not of(RequestReceived, drain(endpoint))
     assert response.json.get("id") == message.get("id")

@@ -1,4 +1,4 @@
-"""HTTP servers that send a list of answers, for clients that are processes."""
+"""Runs HTTP servers that send a list of responses, for clients that are processes."""
 
 import socket
 import threading
@@ -13,7 +13,7 @@ SECONDS = 60
 
 @attrs.define
 class Lines:
-    """The heads that came. `wait` returns when one has."""
+    """The heads of the requests. `wait` returns when one has arrived."""
 
     heads: list[str] = attrs.field(factory=list[str])
     _came: threading.Semaphore = attrs.field(factory=lambda: threading.Semaphore(0))
@@ -28,7 +28,7 @@ class Lines:
 
 @contextmanager
 def answering(answers: Sequence[bytes], lines: Lines | None = None) -> Generator[int]:
-    """Give one answer after the other, to whatever comes, and nothing when there are no more.
+    """Send one response after the other, whatever the requests are, and then nothing.
 
     Yields the port.
     """
@@ -65,7 +65,7 @@ def answering(answers: Sequence[bytes], lines: Lines | None = None) -> Generator
 
 
 def _request(peer: socket.socket) -> str:
-    """Read one request; returns its head, nothing at the end."""
+    """Read one request, and return its head; an empty text at the end of the connection."""
     parser = h11.Connection(h11.SERVER)
     data = b""
     while True:

@@ -1,4 +1,4 @@
-"""A handler with one tool for each thing that a handler can do, and requests for them."""
+"""A handler with one tool for each feature of handlers, and requests for these tools."""
 
 import json
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ def text(value: str) -> JSONObject:
 
 
 def said(answer: Any) -> str:
-    """The text that a tool has answered."""
+    """The text in the result of a tool."""
     value: str = answer["result"]["content"][0]["text"]
     return value
 
 
 async def handle(call: ServerCall) -> JSONObject | RequireInput:
-    """Do what the name of the tool says."""
+    """Run the tool."""
     if call.method != "tools/call":
         return {"tools": []} if call.method == "tools/list" else {}
     arguments: JSONObject = call.params.get("arguments") or {}
@@ -33,7 +33,7 @@ async def handle(call: ServerCall) -> JSONObject | RequireInput:
         case "echo":
             return text(str(arguments.get("text")))
         case "slow":
-            await loops.sleep(arguments["seconds"])  # what the tool is for
+            await loops.sleep(arguments["seconds"])  # the tool has to take this long
             return text("slept")
         case "progress":
             told = [call.progress(step) for step in (1, 2)]
@@ -67,7 +67,7 @@ async def handle(call: ServerCall) -> JSONObject | RequireInput:
 
 
 async def opened(talk: Talk, fields: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Open a session, and return the fields of all that follows in it."""
+    """Open a session, and return the headers for all later requests."""
     message = initialize(0, LEGACY, CLIENT_CAPABILITIES)
     response = await talk.post(message, dict(fields or {}))
     assert response.status == 200

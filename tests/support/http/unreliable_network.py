@@ -1,7 +1,7 @@
 """An unreliable network between a client and a server, driven by one seed.
 
-Requests arrive late and out of order, twice or not at all; bytes are cut anywhere; connections
-break, seen by both sides at once or by one of them first; the server is started again.
+Requests arrive late, in another order, twice or never; bytes are cut anywhere; connections break,
+which both sides see at once, or one of them first; the server is restarted.
 """
 
 import itertools
@@ -16,17 +16,17 @@ from tests.support.modern import BOTH
 
 
 class UnreliableNetwork:
-    """Both sides, and what happens between them.
+    """Both sides, and the network between them.
 
     Attributes:
-        decoders: For each response that is under way, what the client has read of it.
-        doubles: Copies of requests, whose responses nobody reads.
-        gone: Exchanges that have broken, and the server has not seen it yet.
+        decoders: By open exchange, a decoder of the part of the response that the client has read.
+        doubles: Copies of requests. Nothing reads their responses.
+        gone: Exchanges that have broken without the server having seen it.
         is_reliable: The network loses nothing, and both applications answer.
-        orphans: Sessions that the server has opened, and the client has not heard of.
-        primed: Calls of which the client knows where their answer goes on after a break.
-        restarts: How often the server was started again.
-        unprimed: Something broke of which nobody could know where it goes on.
+        orphans: The number of sessions that the server has opened, unknown to the client.
+        primed: Requests whose client has an event id with which it can resume the response.
+        restarts: How often the server was restarted.
+        unprimed: A stream has broken that cannot be resumed, since it had no event id.
     """
 
     def __init__(self, seed: int) -> None:
@@ -48,7 +48,7 @@ class UnreliableNetwork:
         self.primed: set[object] = set()
 
     def new_server(self) -> ServerEndpoint:
-        """A server that remembers nothing."""
+        """A server without any state."""
         sessions = Sessions(
             new_id=lambda: f"s{next(self.session_ids)}",
             event_log=MemoryEventLog if self.has_log else None,
@@ -62,16 +62,16 @@ class UnreliableNetwork:
 
     @property
     def waiting(self) -> list[HTTPExchange]:
-        """The exchanges whose requests are on their way."""
+        """The exchanges whose requests have not arrived yet."""
         return [one for one in self.pair.exchanges if one.server is None]
 
     @property
     def answering(self) -> list[HTTPExchange]:
-        """The exchanges whose requests have arrived, and whose responses are under way."""
+        """The exchanges whose requests have arrived, and whose responses are not complete."""
         return [one for one in self.pair.exchanges if one in self.decoders and not one.client.over]
 
     def arrive(self, exchange: HTTPExchange) -> None:
-        """A request arrives, twice now and then, or is lost on the way."""
+        """Deliver a request, sometimes twice, or lose it."""
         fate = 1.0 if self.is_reliable else self.random.random()
         if fate < 0.04:
             exchange.cut("connection refused")
@@ -85,7 +85,10 @@ class UnreliableNetwork:
             self.doubles.append(double)
 
     def bring(self, exchange: HTTPExchange) -> bool:
-        """Some bytes of a response arrive, or its head alone; whether there was anything."""
+        """Deliver some bytes of a response, or its head alone.
+
+        Returns whether there was anything to deliver.
+        """
         exchange.collect()
         size = len(exchange.response)
         if not self.is_reliable:
@@ -97,24 +100,24 @@ class UnreliableNetwork:
         return moved
 
     def read(self, exchange: HTTPExchange, size: int) -> None:
-        """The client reads bytes of a response: it learns where the stream would go on."""
+        """Note the event id that the client reads in these bytes, with which it could resume."""
         decoder = self.decoders[exchange]
         decoder.feed(bytes(exchange.response[:size]))
         if decoder.last_event_id:
             self.primed.add(exchange.client.request)
 
     def finish(self, exchange: HTTPExchange, *, is_whole: bool = False) -> None:
-        """Nothing more of an exchange arrives at the client."""
+        """Note that the client gets nothing more of an exchange."""
         decoder = self.decoders.pop(exchange)
         if exchange.client.method == "GET" and not decoder.last_event_id:
             self.unprimed = True
         self.orphans += b'"method":"initialize"' in exchange.client.body and not is_whole
 
     def break_off(self, exchange: HTTPExchange) -> None:
-        """A connection breaks; who sees it first is a matter of luck."""
+        """Break a connection. Either both sides see it, or the server sees it later."""
         exchange.collect()
         if exchange.response and self.random.random() < 0.3:
-            # All bytes of the response have arrived, and only its end has not.
+            # All bytes of the response have arrived, but not its end.
             exchange.deliver_response(0)
             self.read(exchange, len(exchange.response))
             exchange.client.receive_data(bytes(exchange.response), now=self.pair.now)
@@ -125,7 +128,7 @@ class UnreliableNetwork:
             self.gone.append(exchange)
 
     def restart(self) -> None:
-        """The server is started again, and has forgotten everything."""
+        """Restart the server, which loses its state."""
         self.restarts += 1
         for exchange in list(self.decoders):
             self.finish(exchange)
@@ -136,13 +139,13 @@ class UnreliableNetwork:
         self.pair.server = self.new_server()
 
     def all_seen(self) -> None:
-        """The server sees of every broken connection that it is."""
+        """Let the server see all broken connections."""
         while self.gone:
             self.gone.pop().cut(client=False)
 
     def flush(self) -> None:
-        """What both sides have to say and to do, that takes no time."""
-        _ = self.pair.exchanges  # which ends what the client has given up
+        """Move everything that both sides have to send, without passing time."""
+        _ = self.pair.exchanges  # reading it ends the exchanges that the client has closed
         for exchange in list(self.decoders):
             if exchange.over:
                 self.finish(exchange)
@@ -150,4 +153,4 @@ class UnreliableNetwork:
             double.collect()
 
     def forget(self) -> None:
-        """There is a new server: what the one before was doing is forgotten."""
+        """Forget the work of the server before a restart."""

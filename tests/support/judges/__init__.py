@@ -1,1 +1,1 @@
-"""Judges of what connections and endpoints give out: the official schemas, and an observer."""
+"""Judges all that connections and endpoints send, by the official schemas and by an observer."""

@@ -1,13 +1,14 @@
-"""Judges every message that a connection sends in a test by the official schema.
+"""Judges every message that a connection sends in a test, by the official schema.
 
-An observer judges it, too: by what was said before, in whatever order the peer may have read it.
+An observer judges the messages, too: against the earlier ones, in each order in which the peer may
+have read them.
 
-While `judging` is on, the public ways in and out of a connection also write down what passes. Each
-message of ours is judged at the moment it is taken, so that a property test shrinks to it; those of
-the peer are written down only, since an answer is judged by the request that it answers.
+While `judging` is on, the public methods that take and give bytes or messages also record them. A
+message of this side is judged when it is taken, so that a property test can shrink to it. A message
+of the peer is only recorded: a response is judged together with the request that it answers.
 
-A connection of both eras has no revision of its own: an answer is judged at the revision of the
-request, which may say so in its `_meta`, and a notification at that of the request it belongs to.
+A connection of both eras has no single revision. A response is judged at the revision of its
+request, which may name one in its `_meta`; a notification at that of the request it belongs to.
 """
 
 import functools
@@ -44,7 +45,7 @@ _NAMES_REQUEST = {
 
 @attrs.define(eq=False)
 class _Talk:
-    """What one connection and its peer have said."""
+    """The messages of one connection and its peer."""
 
     sender: Sender
     speaks: Sequence[str]
@@ -53,17 +54,17 @@ class _Talk:
     rest: bytearray = attrs.field(factory=bytearray)
     unjudged: list[Line] = attrs.field(factory=list[Line])
     asked: dict[str, list[Any]] = attrs.field(factory=dict[str, list[Any]])
-    modern: set[str] = attrs.field(factory=set[str])  # ids and tokens of requests of that era
+    modern: set[str] = attrs.field(factory=set[str])  # ids and tokens of modern requests
     revision: str | None = None
 
     @property
     def newest(self) -> str:
-        """The revision that decides on answers to nothing, before one is agreed."""
+        """The revision by which a response without a request is judged, before one is agreed."""
         return max(self.speaks)
 
     @property
     def newest_legacy(self) -> str:
-        """The revision of a call that does not name its own, before one is agreed."""
+        """The revision by which a request that names none is judged, before one is agreed."""
         return max((name for name in self.speaks if name in LEGACY_REVISIONS), default=self.newest)
 
     def peer_said(self, data: bytes) -> None:
@@ -73,7 +74,7 @@ class _Talk:
             self.unjudged += lines
 
     def hear_peer(self, revision: str | None) -> None:
-        """Note what the peer wrote, now that the revision is known at which we answered it."""
+        """Record the messages of the peer, now that the revision of the answers is known."""
         other: Sender = "server" if self.sender == "client" else "client"
         self.transcript.revision = revision or self.newest_legacy
         for line in (*self.unjudged, *([self.rest] if self.rest else ())):
@@ -81,7 +82,7 @@ class _Talk:
                 message: object = _decoded(line)
                 self.transcript.record(other, message)
             except (ValueError, RecursionError, OverflowError):
-                continue  # no JSON, or some that the validator cannot hold: no request of the peer
+                continue  # no JSON, or too much for the validator: no request
             for one in _messages(message):
                 if "method" in one and "id" in one:
                     self.asked.setdefault(_key(one.get("id")), []).append(one)
@@ -102,20 +103,23 @@ class _Talk:
         self.revision = revision
 
     def revision_of(self, message: Any, agreed: str | None) -> str:
-        """The revision at which a message of ours is judged, unless the one it answers says it."""
+        """The revision by which to judge a message of this side.
+
+        A response to a request that names a revision is judged by that one.
+        """
         if isinstance(message, dict) and "method" in message:
             call = cast("dict[str, Any]", message)
             if "id" in call:
                 return agreed or self.newest_legacy
-            # What was queued before there was an agreement may come out behind it.
+            # Messages queued before the agreement may be taken after it.
             before = self.newest_legacy if agreed != self.revision else agreed
             return _MODERN if self.is_modern(call) else before or self.newest
         return agreed or self.newest
 
     def is_modern(self, notification: dict[str, Any]) -> bool:
-        """Whether a notification of ours belongs to a request of the modern era.
+        """Whether a notification of this side belongs to a request of the modern era.
 
-        A log message does not show to which request it belongs, but has one shape in all.
+        A log message does not show its request, but has the same form in all revisions.
         """
         method, params = notification["method"], notification.get("params", {})
         if method == "notifications/subscriptions/acknowledged" or _TAG in params.get("_meta", {}):
@@ -127,9 +131,10 @@ class _Talk:
         return kind + _key(params.get(member)) in self.modern
 
     def answers_one_of_many(self, message: object) -> bool:
-        """Whether each answer fits some request of its id.
+        """Whether each response fits one of the requests with its id.
 
-        A peer that uses an id again after a refusal leaves open which request was refused.
+        If a peer uses the id of a refused request again, the id does not show which one was
+        refused.
         """
         answers = _messages(message)
         return bool(answers) and all(
@@ -160,14 +165,14 @@ def _key(id: object) -> str:
 
 
 def _decoded(line: Line) -> Any:
-    # Of bytes, `json` drops a byte order mark by itself.
+    # `json` drops a byte order mark from bytes, but not from a string.
     value: Any = json.loads(line.removeprefix("\ufeff") if isinstance(line, str) else line)
     odd = "\\u" if isinstance(line, str) else b"\\u"
     return _without_surrogates(value) if odd in line else value  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]  # of its own kind
 
 
 def _without_surrogates(value: Any) -> Any:
-    """The value with `?` for lone surrogates, of which the validator knows nothing."""
+    """The value with `?` for lone surrogates, which the validator does not accept."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
@@ -179,7 +184,7 @@ def _without_surrogates(value: Any) -> Any:
 
 
 def _observed(method: Callable[..., Any], note: Callable[..., None]) -> Callable[..., Any]:
-    """The method, which tells `note` its argument, or where it has none what it returns."""
+    """Wrap a method, so that `note` gets its arguments, or its result if it has no arguments."""
 
     @functools.wraps(method)
     def observed(self: Connection, *args: Any, **kwargs: Any) -> Any:
@@ -195,7 +200,7 @@ def _observed(method: Callable[..., Any], note: Callable[..., None]) -> Callable
 
 @contextmanager
 def judging() -> Generator[None, None, None]:
-    """Judge what every connection made from here on gives out; copies of one are left alone."""
+    """Judge what all connections send that are made from now on, except copies of connections."""
     talks: WeakKeyDictionary[Connection, _Talk] = WeakKeyDictionary()
 
     def created(
@@ -203,13 +208,15 @@ def judging() -> Generator[None, None, None]:
         *,
         revisions: Sequence[str] = ALL_REVISIONS,
         config: Config | None = None,
+        tasks: object = None,
         **_: object,
     ) -> None:
         sender: Sender = "client" if isinstance(self, ClientConnection) else "server"
         side = Side.CLIENT if sender == "client" else Side.SERVER
         speaks = revisions or REVISIONS
         known = config.extensions if isinstance(config, Config) else ()  # else it is refused
-        watch = Watch(side, Observer(config=Config(extensions=known)))
+        observer = Observer(config=Config(extensions=known))
+        watch = Watch(side, observer, keeps_tasks=tasks is not None)
         talks[self] = _Talk(sender, speaks, watch, Transcript(speaks=speaks))
 
     def received_data(self: Connection, data: bytes | bytearray | memoryview, **_: object) -> None:

@@ -1,7 +1,7 @@
-"""Judges every message that a client endpoint sends in a test by the official schema.
+"""Judges every message that a client endpoint sends in a test, by the official schema.
 
-A call is judged at the revision that its fields name, or that was agreed; `initialize` at the one
-that it offers. Of an answer only the envelope is judged.
+A request is judged at the revision that its headers name, or that was agreed; `initialize` at the
+revision that it offers. Of a response only the envelope is judged.
 """
 
 import functools
@@ -39,7 +39,7 @@ def _problems(endpoint: ClientEndpoint, exchange: ClientExchange) -> list[str]:
 
 @contextmanager
 def judging_http_client() -> Generator[None, None, None]:
-    """Judge what every client endpoint gives out."""
+    """Judge all messages of all client endpoints."""
     next_exchange = ClientEndpoint.next_exchange
 
     @functools.wraps(next_exchange)

@@ -1,10 +1,10 @@
-"""Judges every message that a server endpoint sends in a test by the official schema.
+"""Judges every message that a server endpoint sends in a test, by the official schema.
 
-While `judging_http` is on, the public ways in and out of exchanges also write down what passes, and
-each message of ours is judged at the moment it is taken: a call by itself, an answer by the request
-that was posted in the same exchange. The answers on a stream that is taken up again were judged
-where they first came. An error without an id has a form since 2025-11-25 only; in HTTP it is the
-body of a refusal in every revision, and judged by that form.
+While `judging_http` is on, the public methods that take and give data of exchanges also record it.
+A message of this side is judged when it is taken: a request by itself, a response by the request
+that was posted in the same exchange. The responses on a resumed stream were judged when they were
+sent first. An error without an id has a form in the schema since 2025-11-25 only. Over HTTP, it is
+the body of a refusal in every revision, and is judged by that form.
 """
 
 import functools
@@ -35,7 +35,7 @@ _ASSUMED = "2025-03-26"
 
 @attrs.define(eq=False)
 class _Talk:
-    """One exchange, as far as it has gone."""
+    """One exchange, and the messages in it so far."""
 
     endpoint: ServerEndpoint
     speaks: Sequence[str]
@@ -46,7 +46,7 @@ class _Talk:
 
     @property
     def revision(self) -> str:
-        """At which a message on this exchange is judged that does not say it for itself."""
+        """The revision by which to judge a message of this exchange that does not show its own."""
         sessions = {session.id: session for session in self.endpoint.sessions}
         session = sessions.get(self.fields.get("mcp-session-id", ""))
         if session is not None and session.revision is not None:
@@ -55,7 +55,7 @@ class _Talk:
         return field if field in self.speaks else max(self.speaks)
 
     def asked(self, id: object) -> Any:
-        """The request that was posted with this id."""
+        """The request with this id that was posted in this exchange."""
         try:
             value: Any = json.loads(self.posted)
         except ValueError:
@@ -96,7 +96,7 @@ class _Talk:
             else:
                 request = self.asked(message["id"])
                 if request is None and "result" in message:
-                    return []  # it belongs to another exchange
+                    return []  # its request was posted in another exchange
                 if request is None or not isinstance(request["method"], str):
                     request = {"jsonrpc": "2.0", "id": message["id"], "method": "x/unknown"}
                 transcript.record("client", request)
@@ -111,7 +111,7 @@ def _same(one: object, other: object) -> bool:
 
 
 def _speaks_for_itself(message: Any) -> bool:
-    """Whether a notification belongs to the modern revision, by what only that one has."""
+    """Whether a notification shows by its form that it belongs to the modern era."""
     method, meta = message["method"], message.get("params", {}).get("_meta", {})
     tag = "io.modelcontextprotocol/subscriptionId"
     return method == "notifications/subscriptions/acknowledged" or tag in meta
@@ -123,7 +123,7 @@ def _text(value: str | bytes) -> str:
 
 @contextmanager
 def judging_http() -> Generator[None, None, None]:
-    """Judge what every endpoint made from here on gives out; copies of one are left alone."""
+    """Judge what all endpoints send that are made from now on, except copies of endpoints."""
     speaks: WeakKeyDictionary[Any, Sequence[str]] = WeakKeyDictionary()
     talks: WeakKeyDictionary[Any, _Talk] = WeakKeyDictionary()
     create, exchange = ServerEndpoint.__init__, ServerEndpoint.exchange
@@ -166,7 +166,7 @@ def judging_http() -> Generator[None, None, None]:
     @functools.wraps(response)
     def took_all(self: Any) -> Any:
         whole = response(self)
-        talk = talks.pop(self, None) if whole is not None else None  # it may be asked again
+        talk = talks.pop(self, None) if whole is not None else None  # it may be read again
         if talk is not None and whole is not None and whole[2]:
             talk.took_head(whole[1])
             talk.took(whole[2], True)

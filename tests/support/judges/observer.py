@@ -1,4 +1,4 @@
-"""Puts an observer beside every connection in a test; it must never accuse this library."""
+"""Adds an observer to every connection in a test. The observer must not accuse this library."""
 
 import attrs
 
@@ -6,30 +6,33 @@ from sansmcp import ClientConnection, Observer, ServerConnection, Side, Violatio
 
 Connection = ClientConnection | ServerConnection
 
-# `send_notification` sends what it is given, wanted or not; `publish` looks who is subscribed.
-_UP_TO_THE_APPLICATION = {"RES-008"}
+# `send_notification` sends what the application wants; `publish` tells subscribers only.
+_UP_TO_THE_APPLICATION = frozenset({"RES-008"})
+# Without `tasks=Tasks(...)`, messages about tasks pass through as the application has made them.
+_TASKS_OF_THE_APPLICATION = frozenset({"TASK-016", "TASK-036", "TASK-037"})
 
 
 @attrs.define(eq=False)
 class Watch:
-    """An observer of one connection and its peer, at the place of the connection.
+    """An observer of one connection and its peer, which sees what the connection sees.
 
-    A test may hand over an answer before it has taken the request out of the connection. What the
-    observer then sees cannot have happened in this order, so that it is left alone from there on.
+    A test may deliver a response before it has taken the request out of the connection. That order
+    is impossible between two real peers, so the observer is dropped when this happens.
     """
 
     side: Side
     observer: Observer | None = attrs.field(factory=Observer)
+    keeps_tasks: bool = True
     only_messages: bool = False
 
     def peer_sent_message(self, connection: Connection, message: bytes) -> None:
-        """What came without a line around it is watched as one."""
+        """Pass a message that came without line framing to the observer, as a line."""
         self.peer_said(connection, message.replace(b"\n", b" ") + b"\n")
         self.only_messages = True
 
     def peer_said(self, connection: Connection, data: bytes) -> None:
         if self.only_messages and data.startswith(b"\xef"):
-            self.observer = None  # a mark at the start of a stream, which has begun for it before
+            self.observer = None  # a byte order mark inside the stream of the observer
         if data:
             self.only_messages = False
         if self.observer is not None:
@@ -39,7 +42,7 @@ class Watch:
                 self.observer = None
 
     def peer_ended(self) -> None:
-        """The peer's last line may lack its newline."""
+        """Tell the observer that the peer's stream has ended, perhaps without a last newline."""
         if self.observer is not None:
             self.observer.receive_eof(self.side.other)
 
@@ -51,7 +54,10 @@ class Watch:
             assert not accused, (accused, lines)
 
     def _is_ours(self, event: ViolationSeen) -> bool:
-        return event.side is self.side and event.rule not in _UP_TO_THE_APPLICATION
+        allowed = _UP_TO_THE_APPLICATION
+        if not self.keeps_tasks:
+            allowed |= _TASKS_OF_THE_APPLICATION
+        return event.side is self.side and event.rule not in allowed
 
     def _accused(self) -> list[ViolationSeen]:
         assert self.observer is not None

@@ -1,9 +1,9 @@
 """Judges messages by the official JSON schemas of the Model Context Protocol.
 
-They are in `tests/data/schema`.
+The schemas are in `tests/data/schema`.
 
-`jsonschema-rs` validates, because property tests judge hundreds of thousands of messages:
-a small `tools/call` takes it a few microseconds, and the pure Python `jsonschema` some hundreds.
+`jsonschema-rs` validates, because property tests judge hundreds of thousands of messages: it needs
+a few microseconds for a small `tools/call`, the pure Python `jsonschema` some hundreds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,12 +23,12 @@ LEGACY_REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25
 REVISIONS: Final = (*LEGACY_REVISIONS, "2026-07-28")
 
 SENDERS: Final[tuple[Sender, ...]] = ("client", "server")
-# XRequest is answered by XResult, but these are answered by nothing in particular.
+# A request XRequest has the result XResult, but for these requests the result has no definition.
 ANSWERED_EMPTY: Final = frozenset(
     {"PingRequest", "SetLevelRequest", "SubscribeRequest", "UnsubscribeRequest"}
 )
-# 2025-11-25: what `params.task` can turn into a task. The schema has the member in their params,
-# but behind references and unions; in other requests a `task` means nothing.
+# The requests of 2025-11-25 that `params.task` can turn into a task. Their params have this member
+# in the schema, behind references and unions; in other requests a `task` has no meaning.
 TASK_REQUESTS: Final = frozenset({"CallToolRequest", "CreateMessageRequest", "ElicitRequest"})
 
 
@@ -40,31 +40,31 @@ def _at(value: Any, *path: str) -> Any:
 
 
 def _patch(revision: str, definitions: Any) -> None:
-    """Undo what the generator of schema.json lost; schema.ts of the same revision is right."""
+    """Correct the errors that generating schema.json from schema.ts has caused."""
     if revision == "2025-06-18":
         # ElicitResult.content values: schema.ts has `string | number | boolean`.
         values = definitions["ElicitResult"]["properties"]["content"]["additionalProperties"]
         values["type"] = ["string", "number", "boolean"]
     if revision in ("2025-11-25", "2026-07-28"):
-        # The same values, beside which these revisions allow lists of strings.
+        # The same values; these revisions allow lists of strings, too.
         values = definitions["ElicitResult"]["properties"]["content"]["additionalProperties"]
         values["anyOf"][1]["type"] = ["string", "number", "boolean"]
     if revision == "2026-07-28":
-        # JSONValue: here schema.ts has `number`, and `null` too, which schema.json forgets.
+        # JSONValue: schema.ts has `number` here, and also `null`, which schema.json lacks.
         definitions["JSONValue"]["anyOf"][2]["type"] = ["string", "number", "boolean", "null"]
 
 
 @attrs.frozen(eq=False)
 class Schema:
-    """The definitions of one revision, and which of them judges which message."""
+    """The definitions of one revision, with tables that tell which definition judges a message."""
 
     revision: str
     dialect: str
-    keyword: str  # under which the definitions stand: it changed with the dialect
+    keyword: str  # the name of the member with all definitions, which depends on the dialect
     definitions: Mapping[str, Any]
-    calls: Mapping[tuple[Sender, Kind, str], str]  # (who sends, as what, method) -> definition
-    methods: frozenset[str]  # every method it names, whoever sends it
-    errors: Mapping[int, str]  # code -> definition, for errors whose data is prescribed
+    calls: Mapping[tuple[Sender, Kind, str], str]  # (sender, kind, method) -> definition
+    methods: frozenset[str]  # all methods that the schema names, of either side
+    errors: Mapping[int, str]  # code -> definition, for errors with prescribed data
     result_envelope: str
     error_envelope: str
 
@@ -73,14 +73,14 @@ class Schema:
         return "JSONRPCBatchRequest" in self.definitions
 
     def may_need_input(self, request: str) -> bool:
-        """Whether this request may be answered by questions instead (2026-07-28)."""
+        """Whether the response to this request may be questions (2026-07-28)."""
         response = self.definitions.get(request.removesuffix("Request") + "ResultResponse")
         return {"$ref": f"#/{self.keyword}/InputRequiredResult"} in (
             _at(response, "properties", "result", "anyOf") or ()
         )
 
     def violations(self, value: object, *names: str, result: str | None = None) -> list[str]:
-        """Say how `value` breaks the definitions `names`, and its `result` the one so named."""
+        """How `value` breaks the definitions `names`, and its `result` the definition `result`."""
         validator = _validator(self.revision, names, result)
         if validator.is_valid(cast("Any", value)):
             return []
@@ -108,8 +108,8 @@ def schema_of(revision: str) -> Schema:
         for kind in kinds:
             union = f"{sender.title()}{kind.title()}"
             members = _at(definitions, union, "anyOf") or ()
-            # A union of one stands there as a copy of its member: 2026-07-28, ClientNotification.
-            # One of none is absent: modern servers send no requests.
+            # A union of one member is a copy of the member (2026-07-28, ClientNotification).
+            # A union of none is absent: modern servers send no requests.
             for name in [member["$ref"].rpartition("/")[2] for member in members] or [union]:
                 if name in definitions:
                     calls[sender, kind, method[name]] = name
@@ -141,18 +141,18 @@ def _validator(revision: str, names: tuple[str, ...], result: str | None) -> Val
     if result is not None:
         parts.append({"properties": {"result": {"$ref": root + result}}})
     whole = {"$schema": schema.dialect, "allOf": parts, schema.keyword: schema.definitions}
-    # Formats (uri, byte) are remarks in 2020-12; draft 7 leaves it open, and would otherwise make
-    # the older revisions stricter about what applications hand over.
+    # Formats (uri, byte) do not validate in 2020-12. In draft 7 that is optional, and would make
+    # the older revisions stricter about values of applications.
     return cast("Validator", jsonschema_rs.validator_for(whole, validate_formats=False))
 
 
 def is_stateless(params: object) -> bool:
-    """Whether these params of a request say at which revision they are meant, known or not."""
+    """Whether these params of a request name a revision, known or unknown."""
     return _at(params, "_meta", "io.modelcontextprotocol/protocolVersion") is not None
 
 
 def kind_of(message: object) -> Kind | None:
-    """Tell the kind of a decoded message, None for what is no message or two at once."""
+    """The kind of a decoded message; None if it is no message, or has the members of two kinds."""
     if not isinstance(message, dict):
         return None
     members = cast("dict[str, Any]", message)
@@ -169,7 +169,7 @@ def kind_of(message: object) -> Kind | None:
 
 @attrs.frozen(eq=False)
 class _Asked:
-    """A request that waits for its answer."""
+    """A request without a response so far."""
 
     schema: Schema
     definition: str | None  # None: a method that the schema does not know
@@ -177,18 +177,18 @@ class _Asked:
 
 
 class Transcript:
-    """What a client and a server said to each other, each message judged as it is recorded.
+    """The messages of a client and a server, each judged when it is recorded.
 
-    A message is judged by the definition of its own method, an answer by that of the request it
-    answers, found by id and type of id: `1` and `"1"` differ. A method that the revision does not
-    name at all is an extension, of which only the envelope is judged; one that it names for the
-    other side, or for the other kind of message, is a problem of whoever sent it. So is a result
-    that answers no open request, hence both sides have to be recorded, in an order in which
-    requests come before their answers, one transcript per client.
+    A request or a notification is judged by the definition of its method. A response is judged by
+    that of its request, which has the same id of the same type: `1` and `"1"` differ. A method that
+    the revision does not know is an extension, of which only the envelope is judged. It is a
+    problem of the sender if the revision knows the method for the other side only, or for another
+    kind of message. It is also a problem if a result answers no open request. So a transcript is
+    for one client, has the messages of both sides, and has each request before its response.
 
     The revision is the given one until the server's InitializeResult names another. A request
-    whose `_meta` names a revision is judged by the stateless one, and so is its answer, unless
-    `speaks` has none: to a server of older revisions that member means nothing.
+    whose `_meta` names a revision is judged by the modern one, and so is its response, unless
+    `speaks` has no modern revision: that member has no meaning for a server of legacy revisions.
     """
 
     def __init__(self, revision: str = "2025-11-25", speaks: Sequence[str] = REVISIONS) -> None:
@@ -197,10 +197,10 @@ class Transcript:
         self.messages: list[tuple[Sender, object]] = []
         self._problems: dict[Sender, list[str]] = {"client": [], "server": []}
         self._open: dict[object, list[_Asked]] = {}
-        self._tasks: dict[tuple[Sender, object], str] = {}  # (whose, taskId) -> type of its result
+        self._tasks: dict[tuple[Sender, object], str] = {}  # (side, taskId) -> result type
 
     def record(self, sender: Sender, message: object) -> None:
-        """Add one decoded message, or one batch as a list."""
+        """Record one decoded message, or one batch as a list."""
         where = f"message {len(self.messages)}"
         self.messages.append((sender, message))
         if isinstance(message, list):
@@ -210,13 +210,13 @@ class Transcript:
         self._problems[sender] += [f"{where}: {text}" for text in found]
 
     def problems(self, sender: Sender) -> list[str]:
-        """Say what is wrong with what this side sent; nothing if all of it is valid."""
+        """The problems in the messages of this side; none if all are valid."""
         return list(self._problems[sender])
 
     def _judge_batch(self, sender: Sender, batch: list[object]) -> list[str]:
         if not schema_of(self.revision).has_batches:
             return [f"{self.revision} has no batches"]
-        if not batch:  # The schema admits it; JSON-RPC, to which it refers, does not.
+        if not batch:  # The schema allows it, JSON-RPC does not.
             return ["an empty batch"]
         kinds = {kind_of(message) for message in batch}
         mixed = bool(kinds & {"request", "notification"} and kinds & {"result", "error"})
@@ -245,15 +245,16 @@ class Transcript:
             self._open.setdefault(_key(sender, message["id"]), []).append(asked)
         if definition is None and method in schema.methods:
             return [f"{method} is no {kind} of a {sender} in {schema.revision}"]
-        # The envelope too: until 2025-06-18 a method's own definition lacks `jsonrpc` and `id`.
+        # Until 2025-06-18 the definition of a method lacks `jsonrpc` and `id`, so judge the
+        # envelope too.
         envelope = "JSONRPCRequest" if kind == "request" else "JSONRPCNotification"
         return schema.violations(message, envelope, *filter(None, [definition]))
 
     def _schema_for(self, method: str, params: Any) -> Schema:
-        """Return what judges this call: it may name a revision of its own."""
+        """The schema that judges this request or notification, which may name its revision."""
         named = _at(params, "protocolVersion")
         if method == "initialize":
-            # A client that probed a stateless server falls back.
+            # A client has probed a modern server, and falls back.
             return schema_of(named if named in LEGACY_REVISIONS else self.revision)
         if REVISIONS[-1] in self.speaks and is_stateless(params):
             return schema_of(REVISIONS[-1])
@@ -265,7 +266,7 @@ class Transcript:
             schema = schema_of(self.revision)
             found = schema.violations(message, schema.result_envelope)
             return [f"answers no open request: id {message.get('id')!r:.100}", *found]
-        # A peer may break the rules and use an id twice at once: the request that fits best.
+        # A peer may break the rules and use an id twice at once: take the request that fits best.
         judged = [(asked, self._compare(sender, asked, message)) for asked in waiting]
         asked, found = min(judged, key=lambda pair: len(pair[1]))
         waiting.remove(asked)
@@ -289,8 +290,8 @@ class Transcript:
             return "Result"
         if request in ANSWERED_EMPTY:
             return "EmptyResult"
-        # Never "one of both": InputRequiredResult and Result leave so much open that they would
-        # admit most broken results of the usual type.
+        # Not by a union of both: InputRequiredResult and Result allow so much that they would
+        # accept most invalid results of the usual type.
         kind = _at(result, "resultType")
         if kind == "input_required" and schema.may_need_input(request):
             return "InputRequiredResult"
@@ -298,7 +299,7 @@ class Transcript:
             return "Result"  # The tasks extension has a schema of its own.
         if _makes_task(asked, result):
             return "CreateTaskResult"
-        if request == "GetTaskPayloadRequest":  # It is what the original request would have got.
+        if request == "GetTaskPayloadRequest":  # It has the result of that request.
             task = _at(asked.params, "taskId")
             if isinstance(task, str):
                 return self._tasks.get((sender, task), "GetTaskPayloadResult")
@@ -313,9 +314,9 @@ class Transcript:
 
     def _judge_error(self, sender: Sender, message: Any) -> list[str]:
         schema = schema_of(self.revision)
-        # No request needs to be found: an error may answer what was no valid request at all.
+        # An error needs no request: it may answer an invalid one.
         if waiting := self._open.get(_key(_other(sender), message.get("id"))):
-            # Of two with one id it is the later that gets refused.
+            # Of two requests with one id, the later one is refused.
             schema = waiting.pop().schema
         code = _at(message["error"], "code")
         prescribed = schema.errors.get(code) if isinstance(code, int) else None
@@ -327,14 +328,14 @@ def _other(sender: Sender) -> Sender:
 
 
 def _key(asker: Sender, request_id: object) -> object:
-    """Name a request so that `1`, `"1"` and `true` differ, but `1` and `1.0` do not."""
+    """A key for a request: `1`, `"1"` and `true` differ, `1` and `1.0` do not."""
     if isinstance(request_id, bool) or not isinstance(request_id, (str, int, float)):
         return asker, "invalid", repr(request_id)  # In Python `True == 1`, and a list has no hash.
     return asker, request_id
 
 
 def _makes_task(asked: _Asked, result: Any) -> bool:
-    """Whether a request was turned into a task; a receiver without tasks answers as usual."""
+    """Whether a request became a task; a receiver without tasks answers in the usual way."""
     return (
         "CreateTaskResult" in asked.schema.definitions
         and asked.definition in TASK_REQUESTS

@@ -1,1 +1,1 @@
-"""Machines that try much: state machines, explorations, orders, and the bounds that they check."""
+"""State machines, explorations and orders of messages, for tests that try many cases."""

@@ -1,4 +1,4 @@
-"""Keeps account of one side of a conversation from its events, to compare with the connection."""
+"""Records one side of a conversation by its events, and compares the record with the connection."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.support.machines.promises import demand
 
 
 class Books:
-    """The books of one side: what is open, by its own account."""
+    """The record of one side: the requests, listeners and other handles that are open."""
 
     def __init__(self, connection: ClientConnection | ServerConnection) -> None:
         self.connection = connection
@@ -79,13 +79,13 @@ class Books:
             return error
 
     def _lost_race(self, call: Callable[[], Any], *handles: IncomingRequest) -> bool:
-        """Call a verb for something that is over: it returns False, and nothing has changed.
+        """Call a verb for a handle that has ended: it must return False and change nothing.
 
         Returns:
             False.
         """
         before = canonical(self.connection, *handles)
-        demand(call() is False, "a verb did not return False for what is over")
+        demand(call() is False, "a verb did not return False for an ended handle")
         demand(
             canonical(self.connection, *handles) == before,
             "a verb returned False and has changed something",
@@ -95,7 +95,7 @@ class Books:
     # ------------------------------------------------------------------------------- looking
 
     def take_events(self) -> list[Event]:
-        """Take all events, keep the books, and compare them with what the connection says."""
+        """Take all events, record them, and compare the record with the connection."""
         events = drain(self.connection)
         for event in events:
             self._see(event)
@@ -137,7 +137,7 @@ class Books:
                 self._see_of_peer(event)
 
     def _see_of_peer(self, event: Event) -> None:
-        """What the peer asks, and what becomes of it."""
+        """Record the requests of the peer, and their cancellations."""
         match event:
             case RequestReceived():
                 self._next_round(event.request)
@@ -165,28 +165,31 @@ class Books:
                 pass
 
     def _next_round(self, request: IncomingRequest) -> None:
-        """A request may be the next round of one that was answered with questions."""
+        """Record that a request is the next round of one that was answered with questions."""
         for earlier in self.between_rounds:
             if type(earlier.id) is type(request.id) and earlier.id == request.id:
-                demand(earlier.method == request.method, f"{request!r} is no round of {earlier!r}")
+                demand(
+                    earlier.method == request.method,
+                    f"{request!r} is not the next round of {earlier!r}",
+                )
                 self.between_rounds.remove(earlier)
                 return
 
     def _ended(self, handle: Handle, event: Event) -> None:
         demand(
             remove(self.waiting, handle),
-            f"{plain([event])} ends something that is not waited for",
+            f"{plain([event])} ends a handle that was not open",
         )
         demand(not handle.open, f"{handle!r} has ended, and is still open")
 
     def _still_waited_for(self, handle: Handle, event: Event) -> None:
         demand(
             any(handle is other for other in (*self.waiting, *self.tasks)),
-            f"{plain([event])} is about something that is not waited for",
+            f"{plain([event])} names a handle that is not open",
         )
 
     def check(self) -> None:
-        """Compare the books with what the connection says; all events have been taken."""
+        """Compare the record with the connection, after all events have been taken."""
         connection = self.connection
         demand(connection.next_event() is None, "events were left")
         demand(
@@ -194,7 +197,7 @@ class Books:
             f"the connection is {connection.state.name}, and its last event "
             f"{'has' if self.closed else 'has not'} come",
         )
-        demand(all(handle.open for handle in self.waiting), "something is over without an ending")
+        demand(all(handle.open for handle in self.waiting), "a handle was closed without an ending")
         calls = [handle for handle in self.waiting if isinstance(handle, OutgoingRequest)]
         demand(
             _same(calls, connection.pending_requests),
@@ -210,10 +213,8 @@ class Books:
                 f"{self.listeners} are served, but {connection.listeners} are listeners",
             )
         left = [*self.waiting, *self.handling, *self.between_rounds, *self.listeners]
-        demand(not (self.closed and left), f"closed, and without an ending: {left}")
-        demand(
-            not self.closed or connection.next_timeout() is None, "closed, and still keeping time"
-        )
+        demand(not (self.closed and left), f"closed, but these have no ending: {left}")
+        demand(not self.closed or connection.next_timeout() is None, "closed, but a timer is set")
 
 
 def remove(handles: list[Any], handle: object) -> bool:

@@ -1,7 +1,7 @@
-"""Checks that each table and each buffer that a connection holds is within its limits.
+"""Checks that each table and each buffer of a connection is within its limits.
 
 The tables are found by a walk over all objects that a connection holds, and not by their names. So
-a new table is checked without being entered here.
+a new table is checked without any change here.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from tests.support.machines.promises import demand
 _TABLES: Final = (dict, set, list, deque)
 _NOT_ENTERED: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, str, bytes, Config)
 _MESSAGES: Final = (Peer, IncomingRequest, OutgoingRequest)
-"""What holds JSON of messages, whose size `max_message_bytes` bounds."""
+"""The types that hold JSON of messages, whose size `max_message_bytes` limits."""
 _STALE_DEADLINES: Final = 66
-"""Deadlines that were dropped stay until they are the greater part, and some more."""
+"""Dropped deadlines up to this number stay in the heap, even if they are more than half of it."""
 
 
 def held_by(root: object, *, left_out: Collection[type] = ()) -> Iterator[Any]:
-    """All objects that this one holds, itself included.
+    """All objects that an object holds, directly or indirectly, with the object itself.
 
     Args:
-        root: Where to begin.
-        left_out: Of objects of these types, nothing is looked at that they hold.
+        root: The object.
+        left_out: Types of objects whose contents are not visited.
     """
     seen = {id(root)}
     left = [root]
@@ -46,7 +46,7 @@ def held_by(root: object, *, left_out: Collection[type] = ()) -> Iterator[Any]:
             continue
         yield value
         if kind in left_out or kind.__base__ is list:
-            continue  # the queue of events is bounded by advice
+            continue  # the limit of the event queue is advice only
         for held in gc.get_referents(value):
             if id(held) not in seen:
                 seen.add(id(held))
@@ -59,15 +59,15 @@ def config_of(connection: ClientConnection | ServerConnection) -> Config:
 
 
 def check_tables(root: object, config: Config, *, n_queued: int = 0) -> None:
-    """Demand that each table and buffer is within what these settings allow the largest of them.
+    """Demand that no table or buffer is larger than the largest one that the settings allow.
 
     Args:
-        root: What holds them.
+        root: The object that holds them.
         config: The settings.
-        n_queued: How many entries a queue may have besides.
+        n_queued: The number of entries that a queue may have in addition.
     """
-    # Tokens outlive their request where it became a task: so there may be twice as many. On top
-    # comes one request that the library sends of its own accord.
+    # The token of a request that became a task stays after the request has ended, so there may be
+    # twice as many. The library itself may send one request more.
     most = 1 + 2 * max(
         config.max_requests,
         config.max_used_ids,
@@ -92,7 +92,7 @@ def check_bounds(
 
     Args:
         connection: The connection.
-        config: Other limits than those of the connection.
+        config: Settings to use in place of those of the connection.
     """
     config = config or config_of(connection)
     for name, found, bound in (

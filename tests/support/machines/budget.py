@@ -4,6 +4,6 @@ from hypothesis import settings
 
 
 def examples(few: int, many: int) -> settings:
-    """The number of examples that a property is tried with."""
+    """The number of examples for a property: `few` in `make test`, `many` in `make proof`."""
     is_short = settings.get_current_profile_name() == "tests"
     return settings(max_examples=few if is_short else many)

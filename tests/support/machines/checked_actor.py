@@ -12,21 +12,24 @@ from tests.support.machines.promises import demand
 
 _CHECKED_BY: Final[dict[str, Callable[..., Any]]] = {
     "acknowledge": Checker.acknowledge,
+    "complete_task": Checker.change_task,
+    "create_task": Checker.create_task,
     "end_listener": Checker.end_listener,
     "provide_input": Checker.provide,
     "require_input": Checker.require_input,
+    "require_task_input": Checker.change_task,
     "send_error": Checker.answer,
     "send_progress": Checker.progress,
     "send_result": Checker.answer,
 }
-"""What checks a verb; its first argument is the handle that the verb is about."""
+"""Calls a verb and checks it. The first argument is the handle of the verb."""
 
 
 class CheckedActor(Actor):
-    """An actor that keeps books of its side, and compares the connection with them all along.
+    """An actor that records its side, and compares the record with the connection all the time.
 
     Attributes:
-        checker: The books.
+        checker: The record, with the checks.
     """
 
     def __init__(self, connection: ClientConnection | ServerConnection, n_scripts: int) -> None:
@@ -55,7 +58,7 @@ class CheckedActor(Actor):
         return done
 
     def _sent(self, handle: Handle | LocalProtocolError) -> Handle:
-        """The handle of what was sent; nothing is sent once the connection is over."""
+        """The handle of a message that was sent, which needs an open connection."""
         if isinstance(handle, LocalProtocolError):
             raise handle
         state = self.connection.state

@@ -1,7 +1,7 @@
 """Checks every call of one side of a conversation against the promises of the library.
 
-A `Checker` is the application: it keeps its own books of what it asked and was asked, from events
-and from what verbs return, and compares them with what the connection says.
+A `Checker` is the application. It records the requests of both sides, from events and from the
+results of verbs, and compares the record with the connection.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sansmcp import (
     LocalProtocolError,
     OutgoingRequest,
     Subscription,
+    Task,
 )
 from sansmcp.testing import Handle
 from tests.support.machines.books import Books, remove
@@ -29,26 +30,26 @@ class Checker(Books):
     """The application of one side.
 
     Args:
-        connection: The connection to use and to check. Requests that began before are known here,
-            those of the peer too; listings, subscriptions, pings, the opening, and requests about
-            which the server has asked already are not.
+        connection: The connection to use and to check. Open requests of both sides are known from
+            the beginning. Unknown are open listings, subscriptions, pings and openings, and
+            requests about which the server has already asked questions.
 
     Attributes:
-        waiting: What was asked and has not ended, oldest first.
-        handling: What the peer asked and has been neither answered nor cancelled, oldest first.
-        answered: What was answered, by this side or by the library itself.
-        questioned: What was asked and ended with questions of the server, and may be gone on with.
-        between_rounds: What was answered with questions that are requests of this side now; it
-            comes again, or is refused by the library, or cancelled.
-        listeners: The peer's subscriptions that are served, oldest first.
-        tasks: What was asked and became a task: it has ended, and its progress may go on.
-        closed: Whether the last event came.
+        waiting: What this side has sent and what has not ended, oldest first.
+        handling: Requests of the peer that are neither answered nor cancelled, oldest first.
+        answered: Requests of the peer that this side or the library has answered.
+        questioned: Requests of this side that ended with questions, and can have another round.
+        between_rounds: Requests of the peer that were answered with questions, where these are
+            requests of this side. Such a request arrives again, is refused, or is cancelled.
+        listeners: The subscriptions of the peer that are served, oldest first.
+        tasks: Requests of this side that became tasks: they have ended, but may have progress.
+        closed: Whether the last event was taken.
     """
 
     # -------------------------------------------------------------------------------- asking
 
     def ask(self, send: Callable[[], HandleT]) -> HandleT | LocalProtocolError:
-        """Call a verb that sends and returns a handle, whose one ending is waited for.
+        """Call a verb that sends, and record the handle that it returns until its ending.
 
         Returns:
             The handle, or what the verb raised.
@@ -62,10 +63,10 @@ class Checker(Books):
     def cancel(
         self, handle: OutgoingRequest | Listing | Subscription, reason: str | None = None
     ) -> Any:
-        """Cancel something; True exactly if it was still waited for.
+        """Cancel a handle; the result must be True exactly if it has not ended.
 
         Returns:
-            What the verb returned, or raised because that must not be cancelled.
+            What the verb returned, or raised since this handle must not be cancelled.
         """
 
         def call() -> bool:
@@ -74,11 +75,11 @@ class Checker(Books):
         if not any(handle is other for other in self.waiting):
             return self._lost_race(call)
         done = self.attempt(call)
-        demand(done is not False, f"{handle!r} waits, and could not be cancelled")
+        demand(done is not False, f"{handle!r} is open, but could not be cancelled")
         return done
 
     def provide(self, call: OutgoingRequest, send: Callable[[], OutgoingRequest]) -> Any:
-        """Call `provide_input`: possible once for each ending with questions, and never else.
+        """Call `provide_input`, which must succeed exactly once for each ending with questions.
 
         Returns:
             The handle of the next round, or what the verb raised.
@@ -87,7 +88,7 @@ class Checker(Books):
             raised = self.attempt(send)
             demand(
                 isinstance(raised, LocalProtocolError),
-                f"nothing is asked about {call!r}, and it could be gone on with",
+                f"{call!r} has no open questions, but `provide_input` did not raise",
             )
             return raised
         renewed = self.ask(send)
@@ -101,8 +102,8 @@ class Checker(Books):
     def answer(self, request: IncomingRequest, call: Callable[[], bool]) -> Any:
         """Call a verb that answers a request.
 
-        It returns True if the request waits, returns False if it was cancelled, and raises if it
-        was answered before; it may also raise, and leave it open, for what is wrong in the answer.
+        It must return True if the request is open, return False if it was cancelled, and raise if
+        it was answered before. For an invalid answer it may also raise, and leave the request open.
 
         Returns:
             What the verb returned or raised.
@@ -121,14 +122,14 @@ class Checker(Books):
         if isinstance(done, LocalProtocolError):
             demand(request.open, f"{request!r} was closed by a call that raised: {done}")
             return done
-        demand(done is True, f"{request!r} waits, and could not be answered")
+        demand(done is True, f"{request!r} is open, but could not be answered")
         demand(not request.open, f"{request!r} was answered, and is still open")
         remove(self.listeners if served else self.handling, served[0] if served else request)
         self.answered.append(request)
         return done
 
     def require_input(self, request: IncomingRequest, call: Callable[[], bool]) -> Any:
-        """Call `require_input`, which spends the handle like an answer.
+        """Call `require_input`, after which the handle is answered.
 
         Returns:
             What the verb returned or raised.
@@ -139,20 +140,44 @@ class Checker(Books):
         return done
 
     def read_state(self, request: IncomingRequest, call: Callable[[], str | None]) -> Any:
-        """Call `read_state`, which refuses a request by itself if the state is not ours.
+        """Call `read_state`, which refuses a request if its state was not sealed by this side.
 
-        Then whoever answers it has lost a race.
+        After that, an answer to the request has lost a race.
 
         Returns:
             What the verb returned or raised.
         """
         state = self.attempt(call, request)
         if not request.open and remove(self.handling, request):
-            demand(state is None, f"a state was read, and {request!r} refused")
+            demand(state is None, f"a state was returned, but {request!r} was refused")
         return state
 
+    def create_task(self, request: IncomingRequest, call: Callable[[], Task | None]) -> Any:
+        """Call `create_task`: it must return a task for an open request, or else None.
+
+        Returns:
+            What the verb returned or raised.
+        """
+        was_open = request.open
+        task = self.attempt(call, request)
+        if isinstance(task, LocalProtocolError):
+            return task
+        demand((task is None) != was_open, f"{task!r} for {request!r}")
+        if task is not None:
+            remove(self.handling, request)
+            self.answered.append(request)
+        return task
+
+    def change_task(self, task: Task, call: Callable[[], bool]) -> Any:
+        """Call a verb on a task, which must return False and change nothing after its end.
+
+        Returns:
+            What the verb returned or raised.
+        """
+        return self.attempt(call) if task.open else self._lost_race(call)
+
     def acknowledge(self, request: IncomingRequest, call: Callable[[], Listener | None]) -> Any:
-        """Call `acknowledge`: a listener for a subscription that waits, None for one that is over.
+        """Call `acknowledge`: it must return a listener for an open subscription, or else None.
 
         Returns:
             What the verb returned or raised.
@@ -164,13 +189,13 @@ class Checker(Books):
             return listener
         demand((listener is None) != was_open, f"{listener!r} for {request!r}")
         if listener is not None:
-            demand(waits, f"{request!r} does not wait, and was acknowledged")
+            demand(waits, f"{request!r} is not open, but was acknowledged")
             remove(self.handling, request)
             self.listeners.append(listener)
         return listener
 
     def end_listener(self, listener: Listener, call: Callable[[], bool]) -> Any:
-        """Call `end_listener`: True exactly if the subscription is served.
+        """Call `end_listener`: the result must be True exactly if the subscription is served.
 
         Returns:
             What the verb returned or raised.
@@ -185,11 +210,11 @@ class Checker(Books):
         return done
 
     def progress(self, request: IncomingRequest, call: Callable[[], bool]) -> Any:
-        """Call `send_progress`, with a good number or for a request that waits.
+        """Call `send_progress`, with a valid number or for a request that is open.
 
-        It returns False if the request is over or has no token; but a request for a task may go
-        on after its answer. For one that waits it may also return False, to drop it, or raise for
-        a number that is no progress.
+        It must return False if the request has ended or has no token, except that a request that
+        became a task may have progress after its answer. For an open request it may also return
+        False, since the progress is dropped, or raise, since the number is no valid progress.
 
         Returns:
             What the verb returned or raised.

@@ -1,4 +1,4 @@
-"""The values that `ConnectionMachine` chooses from: to draw a plain number is cheap."""
+"""The values that `ConnectionMachine` chooses from by a number, which is cheap to draw."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.modern import CAPABILITIES, MODERN, VERSION
 
 LISTEN: Final = "subscriptions/listen"
 TASK_RESULT: Final = {"task": RESULTS["tasks/get"]}
-"""The result of a request that has become a task."""
+"""The result of a request that became a task."""
 
 SMALL_LIMITS: Final = Config(
     max_message_bytes=3_000,
@@ -46,10 +46,10 @@ SMALL_LIMITS: Final = Config(
     ping_timeout=10.0,
     max_failed_pings=2,
 )
-"""Limits so small that a few steps reach them."""
+"""Limits that are reached in a few steps."""
 
 CONFIGS: Final = (SMALL_LIMITS, Config(), attrs.evolve(SMALL_LIMITS, manual={LISTEN}))
-"""Settings: small limits, the defaults, and small limits with subscriptions taken by hand."""
+"""Settings: small limits, the defaults, and small limits with `subscriptions/listen` manual."""
 
 STARTS: Final[tuple[JSONObject, ...]] = (
     {},
@@ -87,8 +87,10 @@ OWN_MACHINERY: Final[tuple[JSONObject, ...]] = (
     {"notifications": {**_URIS, "toolsListChanged": True}},
     {"notifications": {"toolsListChanged": 1}},
 )
-"""The options of a ping, of listings (the last one has no pages), and of subscriptions (the last
-one has no filter)."""
+"""The options of a ping, of listings and of subscriptions.
+
+The last listing is for a method without pages, and the last subscription has no filter.
+"""
 
 ROUNDS: Final[Mapping[str, JSONObject]] = {
     "one question": {"questions": {"roots": QUESTIONS["roots"]}, "state": "so far"},
@@ -99,20 +101,20 @@ ROUNDS: Final[Mapping[str, JSONObject]] = {
     "a state": {"state": "so far"},
     "an odd question": {"questions": {"odd": {"method": "tools/list"}}},
 }
-"""The options of `require_input`; the last ones are refused."""
+"""The options of `require_input`. The last ones are refused."""
 
 ANSWERS: Final = ("p1", "p2", "", "result", "error", "task", "malformed", *ROUNDS)
-"""The cursor of a page, the options of a round, or what else a request may be answered with."""
+"""The answers to a request: the cursor of a page, the options of a round, or another kind."""
 
 HONOURED: Final[Mapping[str, JSONObject]] = {
     "p1": _URIS,
     "p2": _EVERYTHING,
     "an odd question": {"toolsListChanged": 1},
 }
-"""What of a subscription is honoured, by answer; all of it where the answer is not here."""
+"""The part of a subscription that is honoured, by answer. For other answers, all of it."""
 
 PROVISIONS: Final = ("right", "right", "progress", "timeout", "incomplete", "misshapen", "unasked")
-"""How what was asked is answered."""
+"""The ways in which questions are answered."""
 
 CHANGES: Final[tuple[Change, ...]] = (
     ToolsListChanged(),
@@ -148,4 +150,4 @@ def _foreign() -> tuple[JSONObject, ...]:
 
 
 FOREIGN: Final = _foreign()
-"""What somebody else writes on the stream to the server: of both eras, with two ids only."""
+"""Messages of another client on the stream to the server: of both eras, with two ids only."""

@@ -1,6 +1,6 @@
-"""A hypothesis state machine that drives a pair of connections in every way there is.
+"""A hypothesis state machine that drives a pair of connections in every possible way.
 
-Subclass it to add rules of your own, or to drive connections with settings of your own.
+Subclass it to add rules, or to use connections with other settings.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from tests.support.machines.wire_machine import (
 )
 from tests.support.tables import methods_from
 
-# Rules are few, and each does much: of a run's steps every rule gets an equal share, some are not
-# used in a run at all, and most of what is worth seeing needs several things one after the other.
-# So a rule that finds nothing to act on brings it about instead.
+# There are few rules, and each does much. Every rule gets an equal share of the steps of a run, and
+# some rules are not used in a run at all, but most interesting states need several steps in order.
+# So a rule that finds no handle to act on makes one.
 _handle: Final = st.sampled_from([(side, which) for which in range(8) for side in SIDES])
-"""A side, and which of its handles; from 6 on, one of those that may be over."""
+"""A side, and the number of a handle. From 6 on, the handle may have ended."""
 _method: Final = st.sampled_from([(side, which) for which in range(20) for side in SIDES])
 _CANCELLED: Final = (OutgoingRequest, Listing, Subscription)
 
@@ -58,21 +58,21 @@ def _may_ask(request: IncomingRequest) -> bool:
 class ConnectionMachine(WireMachine):
     """Sends, answers, cancels, lets time pass, damages and ends; and checks after every step.
 
-    What is checked is what the library promises of any conversation: tables and buffers stay
-    within their limits; receiving raises nothing, whatever comes; a call that raises has changed
-    nothing; what was asked ends exactly once; only valid JSON-RPC messages are sent; whoever loses
-    a race gets False, and nothing is sent.
+    It checks what the library promises for any conversation: tables and buffers stay within their
+    limits; receiving never raises; a call that raises has changed nothing; each request ends
+    exactly once; only valid JSON-RPC messages are sent; a call that loses a race returns False and
+    sends nothing.
 
-    Both sides speak `revision`, unless `speaks` says otherwise.
+    Both sides speak `revision`, unless `speaks` has other revisions.
     """
 
     # ----------------------------------------------------------------------------------- asking
 
     @rule(method=_method, options=st.sampled_from(REQUESTS))
     def send_request(self, method: tuple[Side, int], options: JSONObject) -> None:
-        """Send a request of any method that exists; the core says what is allowed."""
+        """Send a request with any known method; the connection decides whether it is allowed."""
         side, which = method
-        # Where no revision of that side lets it ask, the other one asks.
+        # If no revision of that side has requests of its own, the other side sends one.
         side = side if methods_of(self.revisions[side], side) else side.other
         methods = methods_of(self.revisions[side], side)
         name = methods[which % len(methods)]
@@ -83,7 +83,7 @@ class ConnectionMachine(WireMachine):
 
     @rule(side=ANY_SIDE, options=st.sampled_from(OWN_MACHINERY))
     def set_going(self, side: Side, options: JSONObject) -> None:
-        """Begin a listing or a subscription, or ping."""
+        """Begin a listing, a subscription or a ping."""
         connection = self.pair.side(side)
         if "method" in options:
             self._ask(side, lambda: connection.send_paginated(**options))
@@ -94,7 +94,7 @@ class ConnectionMachine(WireMachine):
 
     @rule(handle=_handle, how=st.sampled_from(PROVISIONS))
     def go_on(self, handle: tuple[Side, int], how: str) -> None:
-        """Answer what was asked about a request, or ask for more of a listing, wanted or not."""
+        """Answer questions, or request the next page of a listing, where this is allowed or not."""
         side, which = handle
         listings = [h for h in self.asked[side] if isinstance(h, Listing)]
         if self.questions and not (listings and which % 2):
@@ -129,7 +129,7 @@ class ConnectionMachine(WireMachine):
 
     @rule(handle=_handle)
     def cancel(self, handle: tuple[Side, int]) -> None:
-        """Cancel something that was asked, or end a subscription that is served, over or not."""
+        """Cancel an open or ended handle of this side, or end a subscription that is served."""
         side, which = handle
         reason = "enough" if which else None
         handles: list[Any] = [h for h in self.asked[side] if isinstance(h, _CANCELLED)]
@@ -148,7 +148,7 @@ class ConnectionMachine(WireMachine):
     # -------------------------------------------------------------------------------- answering
 
     def _pick(self, side: Side, which: int) -> tuple[Side, IncomingRequest] | None:
-        """A request that this side was asked or, if there is none, the other one."""
+        """An open request of this side or, if there is none, of the other side."""
         for asked in (side, side.other):
             requests = self.received[asked] if which > 5 else self.checkers[asked].handling
             if requests:
@@ -157,7 +157,7 @@ class ConnectionMachine(WireMachine):
 
     @rule(handle=_handle, answer=st.sampled_from(ANSWERS))
     def answer(self, handle: tuple[Side, int], answer: str) -> None:
-        """Answer something: waiting or perhaps not any more, well or badly, or with questions."""
+        """Answer an open or ended request, with a valid or invalid answer, or with questions."""
         picked = self._pick(*handle)
         if picked is None:
             self.send_request(handle, REQUESTS[0])
@@ -193,12 +193,12 @@ class ConnectionMachine(WireMachine):
 
     @rule(handle=_handle, value=st.sampled_from((0, 1, 2, 2.5, 3, 10, float("inf"))))
     def progress(self, handle: tuple[Side, int], value: float) -> None:
-        """Send progress for something that is waiting or perhaps not any more."""
+        """Send progress for a request that may have ended."""
         picked = self._pick(*handle)
         if picked is not None:
             side, request = picked
             if not request.open or request.progress_token is None:
-                value = min(value, 10)  # an infinity raises, race or no race
+                value = min(value, 10)  # an infinity raises also after a lost race
             connection = self.pair.side(side)
             self.checkers[side].progress(
                 request,
@@ -211,7 +211,7 @@ class ConnectionMachine(WireMachine):
 
     @rule(method=_method)
     def send_notification(self, method: tuple[Side, int]) -> None:
-        """Send a notification of any method that exists."""
+        """Send a notification with any known method."""
         side, which = method
         methods = (
             *sorted(methods_from(side, "notification", max(self.revisions[side]))),
@@ -233,5 +233,5 @@ class ConnectionMachine(WireMachine):
 
     @rule(change=st.sampled_from(CHANGES))
     def publish(self, change: Change) -> None:
-        """Tell of a change."""
+        """Publish a change."""
         self.checkers[Side.SERVER].attempt(lambda: self.pair.server.publish(change))

@@ -1,4 +1,4 @@
-"""One long conversation in which nearly everything happens, always in the same order."""
+"""One long conversation that uses nearly every feature, always in the same order."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,9 +12,17 @@ from sansmcp import (
     ResourceUpdated,
     ServerConnection,
     Side,
+    Tasks,
     ToolsListChanged,
 )
-from sansmcp.testing import CLIENT_INFO, SERVER_INFO, Pair, plain
+from sansmcp.testing import (
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    SERVER_CAPABILITIES,
+    SERVER_INFO,
+    Pair,
+    plain,
+)
 
 TOOL = {"name": "echo", "inputSchema": {"type": "object"}}
 RESULTS: dict[str, dict[str, Any]] = {
@@ -73,7 +81,7 @@ NOISE = [
 
 
 def _answer(pair: Pair) -> None:
-    """Answer every request that either side was given, some with progress and some with errors."""
+    """Answer all requests of both sides: some with progress, some with errors."""
     pair.deliver()
     for side in Side:
         conn = pair.side(side)
@@ -86,12 +94,44 @@ def _answer(pair: Pair) -> None:
     pair.deliver()
 
 
+def _use_task(pair: Pair) -> None:
+    """A call that becomes a task, which asks a question and then has a result."""
+    call = pair.client.send_request("tools/call", {"name": "slow"}, task=True, progress=True)
+    pair.deliver()
+    (request,) = pair.server.open_requests
+    task = pair.server.create_task(request, message="begun", keep={"z": 1, "a": 2}, at=1.8e9)
+    assert task is not None
+    pair.deliver()
+    pair.server.update_task(task, message="half")
+    pair.server.require_task_input(task, {"roots": {"method": "roots/list"}})
+    for _ in range(3):
+        pair.advance(3)
+        pair.deliver()
+    _answer(pair)
+    pair.server.complete_task(task, RESULTS["tools/call"])
+    for _ in range(3):
+        pair.advance(3)
+        pair.deliver()
+    assert not call.open
+
+
 def conversation(revision: str) -> Pair:
-    """The pair after it; its events and its transcript say what happened."""
+    """Hold the conversation, and return the pair, whose events and transcript show it."""
     pair = Pair(
-        revision=revision,
-        client_config=Config(ping_interval=50, max_late_answers=2),
-        server_config=Config(max_used_ids=2, max_subscriptions=1, soft_unsent_bytes=2_000),
+        ClientConnection(
+            info=CLIENT_INFO,
+            capabilities=CLIENT_CAPABILITIES,
+            revisions=(revision,),
+            config=Config(ping_interval=50, max_late_answers=2),
+            tasks=Tasks(entropy=bytes),
+        ),
+        ServerConnection(
+            info=SERVER_INFO,
+            capabilities=SERVER_CAPABILITIES,
+            revisions=(revision,),
+            config=Config(max_used_ids=2, max_subscriptions=1, soft_unsent_bytes=2_000),
+            tasks=Tasks(entropy=bytes, poll_ms=2_000),
+        ),
         connected=False,
     )
     pair.to_server.put(b"noise before\n")
@@ -101,7 +141,7 @@ def conversation(revision: str) -> Pair:
             try:
                 pair.side(sender).send_request(method, params, progress=progress, timeout=9)
             except LocalProtocolError:
-                assert method == "elicitation/create"  # older revisions have none
+                assert method == "elicitation/create"  # legacy revisions have none
             _answer(pair)
     pair.client.send_paginated("tools/list", meta={"n": 1})
     _answer(pair)
@@ -117,6 +157,8 @@ def conversation(revision: str) -> Pair:
         for line in NOISE:
             pair.wire_to(side).put(line)
     pair.deliver(chunk_bytes=7)
+    if revision == "2025-11-25":
+        _use_task(pair)
     calls = [pair.client.send_request("tools/call", {"name": f"t{n}"}) for n in range(5)]
     pair.deliver()
     for handle in calls[::2]:
@@ -132,7 +174,7 @@ def conversation(revision: str) -> Pair:
 
 
 def failed_start(revision: str) -> Pair:
-    """A pair whose client misses three capabilities of the server."""
+    """A pair whose client requires three capabilities that the server lacks."""
     needs = ("tools", "resources.subscribe", "logging", "prompts")
     pair = Pair(
         ClientConnection(info=CLIENT_INFO, revisions=(revision,), requires=needs),
@@ -145,7 +187,7 @@ def failed_start(revision: str) -> Pair:
 
 
 def converse(revision: str) -> Iterator[str]:
-    """Everything that was said in it and everything that came of it, line by line."""
+    """The messages and the events of the conversation, line by line."""
     for pair in (conversation(revision), failed_start(revision)):
         for side, message in pair.transcript:
             yield f"{side.name} {message!r}"

@@ -1,8 +1,8 @@
 """Legal conversations between two connections, in every order in which they can be observed.
 
-What a side had received when it sent a message is written down with it. An order of all messages
-is possible exactly if it keeps each direction, and no message comes before those that its sender
-had received.
+For each message, the number of messages that its sender had received before is recorded. An order
+of all messages is possible exactly if it keeps the order of each direction, and if no message comes
+before those that its sender had received.
 """
 
 import itertools
@@ -38,10 +38,10 @@ URIS: Final = ("a:", "b:")
 
 @attrs.define(eq=False)
 class Dialogue:
-    """Two connections whose every message is written down, by the side that sent it.
+    """Two connections, and a record of every message of each side.
 
     Attributes:
-        said: Each message, and how many of the other side's its sender had received.
+        said: By side, each message, with the number of messages that its sender had received.
     """
 
     pair: Pair
@@ -56,7 +56,7 @@ class Dialogue:
     _names: Any = attrs.field(factory=itertools.count, init=False)
 
     def note(self) -> None:
-        """Write down what was sent since."""
+        """Record the messages that were sent since the last call."""
         for side in Side:
             self.pair.wire_to(side)
         for sender, message in self.pair.transcript[self._seen :]:
@@ -64,7 +64,7 @@ class Dialogue:
         self._seen = len(self.pair.transcript)
 
     def act(self) -> None:
-        """Let one thing happen that a library like this allows."""
+        """Take one step that the protocol allows."""
         side: Side = self.draw(st.sampled_from(Side))
         name: str = self.draw(st.sampled_from(("deliver",) * len(self.theme) + self.theme))
         if name in _ASKING:
@@ -125,7 +125,7 @@ class Dialogue:
             self.pair.side(side).send_progress(request, self.draw(st.integers(0, 9)))
 
     def withdraw(self, side: Side) -> None:
-        """Cancel, and ask again with the token that is free by that."""
+        """Cancel a request, and send another one with its progress token, which is free then."""
         self.cancel(side)
         self.ask_with_token(side)
 
@@ -146,7 +146,7 @@ class Dialogue:
         self.pair.side(side).send_notification(method)
 
     def send_batch(self, side: Side) -> None:
-        """A batch of a foreign sender: the library sends none of its own accord."""
+        """Send a batch as another sender could do; the library sends no batches of requests."""
         if self.pair.side(side).revision != "2025-03-26":
             return
         asked = [
@@ -159,7 +159,7 @@ class Dialogue:
         self.said[side].append((line, self._received[side]))
 
     def finish(self) -> None:
-        """Deliver what is left."""
+        """Deliver all messages that are in flight."""
         while any(self.pair.wire_to(side).data for side in Side):
             for side in Side:
                 self.deliver(side)
@@ -173,14 +173,14 @@ THEMES: Final = (
     ("set_level", "log", "log", "cancel"),
     ("ask_for_task", "answer", "task_status", "progress", "progress"),
 )
-"""What a conversation is about; about everything at once, the rare things would be too rare."""
+"""The actions of a conversation. With all actions in one, the rare ones would be too rare."""
 _ASKING: Final = ("ask_with_token", "ask_for_task", "withdraw")
 _ANSWERING: Final = ("answer", "progress", "task_status")
 
 
 @st.composite
 def dialogues(draw: Callable[[st.SearchStrategy[Any]], Any], revision: str) -> Dialogue:
-    """A conversation from its beginning, with messages that cross."""
+    """A conversation from its beginning, in which messages of both sides cross."""
     pair = Pair(revision=revision, connected=False)
     dialogue = Dialogue(pair, draw, draw(st.sampled_from(THEMES)), draw(st.sampled_from(Side)))
     early = draw(st.booleans())
@@ -201,7 +201,7 @@ def dialogues(draw: Callable[[st.SearchStrategy[Any]], Any], revision: str) -> D
 def orders(
     draw: Callable[[st.SearchStrategy[Any]], Any], dialogue: Dialogue
 ) -> list[tuple[Side, bytes]]:
-    """One of the orders in which the conversation could be seen."""
+    """One of the orders in which the conversation can be observed."""
     said = dialogue.said
     seen = [0, 0]
     order: list[tuple[Side, bytes]] = []

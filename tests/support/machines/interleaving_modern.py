@@ -42,10 +42,10 @@ _LEVELS: Final = (None, *sorted(LOG_LEVELS))
 
 @attrs.define(eq=False)
 class ModernDialogue(Dialogue):
-    """A dialogue in which whatever 2026-07-28 allows may happen.
+    """A conversation with everything that 2026-07-28 allows.
 
-    `by_hand` messages are those of a second client on the same stream, which is no connection of
-    ours; the server cannot tell, and answers both.
+    The messages `by_hand` come from a second client on the same stream, without a connection of
+    this library. The server does not know that there are two clients, and answers both.
     """
 
     _listeners: list[Subscription] = attrs.field(factory=list[Subscription], init=False)
@@ -68,13 +68,13 @@ class ModernDialogue(Dialogue):
         return self.draw(st.sampled_from(waiting)) if waiting else None
 
     def given_request(self) -> IncomingRequest | None:
-        """One of the last requests, which may be over."""
+        """One of the last requests, which may have ended."""
         events = self.pair.server_events
         given = [event.request for event in events if isinstance(event, RequestReceived)]
         return self.draw(st.sampled_from(given[-3:])) if given else None
 
     def act(self) -> None:
-        """Let one thing happen, and often arrive before the next."""
+        """Take one step, and often deliver everything before the next one."""
         super().act()
         if self.draw(st.booleans()):
             self.finish()
@@ -134,14 +134,14 @@ class ModernDialogue(Dialogue):
     # ----------------------------------------------------------------------------- by hand
 
     def put(self, message: JSONObject) -> None:
-        """A message of the second client."""
+        """Send a message of the second client."""
         self.note()
         line = json.dumps({"jsonrpc": "2.0", **message}).encode()
         self.pair.wire_to(Side.SERVER).put(line + b"\n")
         self.said[Side.CLIENT].append((line, self._received[Side.CLIENT]))
 
     def heard(self) -> list[JSONObject]:
-        """What the clients have received."""
+        """The messages that the clients have received."""
         return [
             json.loads(line) for line, _ in self.said[Side.SERVER][: self._received[Side.CLIENT]]
         ]
@@ -151,7 +151,7 @@ class ModernDialogue(Dialogue):
         for message in self.heard():
             id = message.get("id")
             if "method" not in message and str(id).startswith("hand") and not self._asks(id):
-                ids.append(id)  # it was answered, so that the id is free
+                ids.append(id)  # it was answered, so the id is free
         level = self.draw(st.sampled_from(_LEVELS))
         method, params = self.draw(st.sampled_from(CALLS))
         meta = envelope(level=level)
@@ -159,7 +159,7 @@ class ModernDialogue(Dialogue):
         self.put({"id": id, "method": method, "params": {**params, "_meta": meta}})
 
     def _asks(self, id: object) -> bool:
-        """Whether a request of this id was sent again since its last answer was received."""
+        """Whether a request with this id is open, as far as its client can know."""
         lines = [json.loads(line) for line, _ in self.said[Side.CLIENT]]
         asked = [line for line in lines if line.get("id") == id and "method" in line]
         answers = [m for m in self.heard() if m.get("id") == id and "method" not in m]
@@ -176,7 +176,7 @@ class ModernDialogue(Dialogue):
             result = self.draw(st.sampled_from(rounds))
             asked = [m for m in sent if m.get("id") == result["id"] and "method" in m]
             if len(asked) != 1:
-                return  # which of them it was is not told by the id
+                return  # the id does not show which request it was
             params = {"_meta": envelope()}
             given = result["result"]
             for name in ("name", "uri"):
@@ -211,7 +211,7 @@ def modern_dialogues(
     theme: tuple[str, ...],
     server: tuple[str, ...] = (MODERN,),
 ) -> Dialogue:
-    """A conversation of a client of both eras with a server that speaks 2026-07-28."""
+    """A client of both eras with a server that speaks 2026-07-28."""
     pair = Pair(client_revisions=BOTH, server_revisions=server, connected=False)
     return _played(ModernDialogue(pair, draw, theme, Side.CLIENT))
 
@@ -220,7 +220,7 @@ def modern_dialogues(
 def mixed_dialogues(
     draw: Callable[[st.SearchStrategy[Any]], Any], theme: tuple[str, ...]
 ) -> Dialogue:
-    """Two clients on one stream to a server of both eras, one of which opens with a handshake."""
+    """Two clients on one stream to a server of both eras. One of them opens with a handshake."""
     revision = draw(st.sampled_from(LEGACY_REVISIONS))
     pair = Pair(client_revisions=(revision,), server_revisions=BOTH, connected=False)
     dialogue = ModernDialogue(pair, draw, theme, Side.CLIENT)
@@ -233,7 +233,7 @@ def mixed_dialogues(
 
 @st.composite
 def fallen_back_dialogues(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Dialogue:
-    """A client of both eras that has asked a server of the older one which it speaks."""
+    """A client of both eras with a legacy server, which the client has probed first."""
     pair = Pair(client_revisions=BOTH, server_revisions=LEGACY_REVISIONS, connected=False)
     return _played(
         Dialogue(pair, draw, ("ask", "answer", "cancel", "ping", "tell", "log"), Side.CLIENT)
@@ -270,4 +270,4 @@ ANY_ERA: Final = st.one_of(
     *map(mixed_dialogues, MIXED_THEMES),
     fallen_back_dialogues(),
 )
-"""A dialogue of any kind; about everything at once, the rare things would be too rare."""
+"""A conversation of any kind. With all actions in one, the rare ones would be too rare."""

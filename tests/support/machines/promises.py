@@ -1,4 +1,4 @@
-"""Checks what the library promises of single messages."""
+"""Checks the promises of the library about single messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def demand(holds: object, text: str) -> None:
 
 
 def check_message(message: bytes) -> Any:
-    """Demand that this is one line of JSON, and a JSON-RPC 2.0 message or batch of answers.
+    """Demand that these bytes are one line with a JSON-RPC 2.0 message or a batch of responses.
 
     Returns:
         The decoded value.

@@ -1,4 +1,4 @@
-"""Turns coverage off for tests that are long because they repeat the same lines."""
+"""Turns coverage off for tests that are long because they run the same lines many times."""
 
 import sys
 from collections.abc import Generator
@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_tracing() -> Generator[None, None, None]:
-    """Do not measure coverage meanwhile: it makes such a run take thrice the time.
+    """Do not measure coverage inside the block, since it makes a run three times as long.
 
-    What runs here has to be run by a shorter test, too.
+    A shorter test has to run the same lines.
     """
     tracer = sys.gettrace()
     sys.settrace(None)

@@ -1,4 +1,4 @@
-"""The base of `ConnectionMachine`: the pair, the wire, the time, the endings, and the checks."""
+"""The base of `ConnectionMachine`: the pair, the wire, the time, the ends, and the checks."""
 
 from __future__ import annotations
 
@@ -32,32 +32,31 @@ from tests.support.machines.promises import check_message, demand
 from tests.support.tables import methods_from
 
 SIDES: Final = tuple(Side)
-# Every draw costs, so that a rule makes few of them: a side and a choice come as one.
+# Every draw takes time, so a rule makes few of them: one draw gives a side and a choice.
 ANY_SIDE: Final = st.sampled_from(SIDES)
 _PORTIONS: Final = st.sampled_from(
     [(side, n_bytes) for n_bytes in (None, 0, 1, 7, 50) for side in SIDES]
 )
-"""Whom to deliver to, and how many bytes: None for all, 0 for one message."""
+"""The side to deliver to, and the number of bytes: None for all, 0 for one message."""
 _ENDS: Final = st.sampled_from(
     [(side, how) for how in ("end", "eof", "drain", "close", "send_failed") for side in SIDES]
 )
 
 
 class WireMachine(RuleBasedStateMachine):
-    """Begins, delivers, damages, lets time pass, ends, and checks after every step.
+    """Opens, delivers, damages, lets time pass, ends, and checks after every step.
 
     Attributes:
         revision: The revision that both sides speak.
-        speaks: Pairs of what client and server speak instead, to choose from.
+        speaks: Pairs of revisions of the client and the server, to choose from instead.
         configs: Settings to choose from, for each side.
         pair: The two connections and the wire.
-        revisions: What was chosen that each side speaks, by side.
-        checkers: What is known of each side, by side. Its books are kept only of verbs that are
-            called through it.
-        asked: What each side has asked lately, over or not, by side.
-        received: What each side was asked lately, over or not, by side.
-        questions: What the client was asked lately about requests of its, gone on with or not.
-        served: Which subscriptions the server has served lately, over or not.
+        revisions: By side, the revisions that were chosen.
+        checkers: By side, the checker. It records only verbs that are called through it.
+        asked: By side, the last requests and other handles that it has sent, open or ended.
+        received: By side, the last requests that it has received, open or ended.
+        questions: The last requests that ended with questions, with or without another round.
+        served: The last subscriptions that the server has served, open or ended.
     """
 
     revision: ClassVar[str] = "2025-11-25"
@@ -85,7 +84,7 @@ class WireMachine(RuleBasedStateMachine):
     # -------------------------------------------------------------------------------- to extend
 
     def make_pair(self, client_config: Config, server_config: Config) -> Pair:
-        """The pair to drive, not connected."""
+        """Make the pair to drive, not connected."""
         client_revisions, server_revisions = self.revisions
         return Pair(
             client_revisions=client_revisions,
@@ -96,20 +95,20 @@ class WireMachine(RuleBasedStateMachine):
         )
 
     def happened(self, side: Side, event: Event) -> None:
-        """A side has had an event.
+        """React to an event of a side.
 
         Args:
-            side: Whose event it is.
+            side: The side that took the event.
             event: The event.
         """
 
     def sent(self, side: Side, message: bytes, value: Any) -> None:
-        """A side has sent a message.
+        """React to a message that a side has sent.
 
         Args:
-            side: Who.
-            message: Its bytes.
-            value: The same, decoded.
+            side: The sender.
+            message: The bytes of the message.
+            value: The decoded message.
         """
 
     # ------------------------------------------------------------------------------------ begin
@@ -134,12 +133,12 @@ class WireMachine(RuleBasedStateMachine):
         """Make the pair.
 
         Args:
-            configs: Which settings each side has.
-            speaking: What each side speaks.
+            configs: The settings of each side.
+            speaking: The revisions of each side.
             connected: Whether the opening is done at once.
-            patience: How many steps come before anything may end.
-            prompt: To whom all is delivered before each step; to others only by steps.
-            joining: Whether that is done in batches, in the revision that has them.
+            patience: The number of steps before anything may end.
+            prompt: The sides that get all messages before each step; others get them by steps only.
+            joining: Whether these messages come in batches, in the revision that has batches.
         """
         if self.speaks:
             self.revisions = self.speaks[speaking % len(self.speaks)]
@@ -172,7 +171,7 @@ class WireMachine(RuleBasedStateMachine):
 
     @rule(portion=_PORTIONS)
     def deliver(self, portion: tuple[Side, int | None]) -> None:
-        """Deliver bytes, or one message, to one side."""
+        """Deliver bytes, or one message, to a side."""
         side, n_bytes = portion
         if n_bytes == 0:
             self.pair.deliver_message_to(side)
@@ -181,19 +180,19 @@ class WireMachine(RuleBasedStateMachine):
 
     @rule()
     def deliver_all(self) -> None:
-        """Deliver everything."""
+        """Deliver all messages that are in flight."""
         self.pair.deliver()
 
     @rule(side=ANY_SIDE, lost=st.booleans())
     def disturb(self, side: Side, lost: bool) -> None:
-        """Lose a message on its way to a side, or make one batch of all that are on their way."""
+        """Lose a message to a side, or make one batch of all messages that are in flight to it."""
         if lost:
             self.pair.wire_to(side).drop_message()
         else:
             self._join(side)
 
     def _join(self, side: Side) -> None:
-        """Make one batch of the calls and answers in flight to a side; batches stay apart."""
+        """Make one batch of all messages in flight to a side. Existing batches stay as they are."""
         wire = self.pair.wire_to(side)
         if wire.data.endswith(b"\n"):
             lines = wire.messages
@@ -207,14 +206,14 @@ class WireMachine(RuleBasedStateMachine):
 
     @rule(side=ANY_SIDE, data=st.data())
     def inject(self, side: Side, data: st.DataObject) -> None:
-        """Put a line on the wire to a side that the other side did not send."""
+        """Put a line on the wire to a side that the other side has not sent."""
         if self._is_between_lines(side):
             line = data.draw(_lines(self._spoken, side.other))
             self.pair.wire_to(side).put(line.replace(b"\n", b"") + b"\n")
 
     @rule(message=st.sampled_from([encoded(message) for message in FOREIGN]))
     def join_in(self, message: bytes) -> None:
-        """Be another client on the stream to the server, of either era and with ids used again."""
+        """Send a message of another client on the stream to the server, of either era."""
         if self._is_between_lines(Side.SERVER):
             self.pair.to_server.put(message + b"\n")
 
@@ -235,7 +234,7 @@ class WireMachine(RuleBasedStateMachine):
     @rule(end=_ENDS)
     @precondition(_may_end)
     def end(self, end: tuple[Side, str]) -> None:
-        """End something: the stream to a side, a side itself, or its sending."""
+        """End the stream to a side, the side itself, or its sending."""
         side, how = end
         connection = self.pair.side(side)
         if how == "end":
@@ -253,7 +252,7 @@ class WireMachine(RuleBasedStateMachine):
 
     @invariant()
     def promises_are_kept(self) -> None:
-        """Compare both connections with the books, and look at what was sent."""
+        """Compare both connections with their records, and check the messages that they sent."""
         self._patience -= 1
         for side in self._prompt:
             if self._joining and self._has_batches():
@@ -286,9 +285,9 @@ class WireMachine(RuleBasedStateMachine):
             remember(self.served, event.listener)
 
     def teardown(self) -> None:
-        """Close both sides: now everything must have ended."""
+        """Close both sides, and demand that everything has ended."""
         if not self.checkers:
-            return  # it never began, and the reason is what is to be seen
+            return  # the reason why it did not begin must not be hidden
         for side in Side:
             self.pair.wire_to(side)
             self.pair.side(side).close()
@@ -300,13 +299,13 @@ class WireMachine(RuleBasedStateMachine):
 
 
 def remember(handles: list[Any], handle: object) -> None:
-    """Add a handle to those of which something may be wanted later."""
+    """Add a handle to a list of handles that later steps may use."""
     handles.append(handle)
     del handles[:-8]
 
 
 def _newest(*revisions: Sequence[str]) -> tuple[str, ...]:
-    """The newest of each era."""
+    """The newest revision of each era."""
     known = {name for names in revisions for name in names}
     eras = (known.intersection(LEGACY_REVISIONS), known.intersection(MODERN_REVISIONS))
     return tuple(max(names) for names in eras if names)
@@ -325,7 +324,7 @@ def asking_methods(sender: Side) -> frozenset[str]:
 
 
 def methods_of(revisions: Sequence[str], sender: Side) -> tuple[str, ...]:
-    """The requests that a side may send in any of these revisions; some of them more than once."""
+    """The requests that a side may send in one of these revisions. Frequent ones are repeated."""
     found = {name for revision in revisions for name in methods_from(sender, "request", revision)}
     asking = sorted(found & asking_methods(sender))
     return (*asking, *asking, *sorted(found))

@@ -44,7 +44,7 @@ class Challenge(Record):
 def read_challenges(fields: Iterable[str]) -> tuple[Challenge, ...]:
     """Return the challenges in all lines of the header, each line up to its first syntax error.
 
-    Keeps AUTH-036.
+    Keeps AUTH-036, AUTH-220.
     """
     found: list[Challenge] = []
     for field in fields:

@@ -22,6 +22,7 @@ _MAX_CHALLENGED: Final = 5
 """Refusals in a row after which an exchange is not held.
 
 An application that always supplies the same would go on for ever, as fast as the server can."""
+_USE_NONCE: Final = "use_dpop_nonce"
 
 
 @attrs.define(eq=False, repr=False)
@@ -40,12 +41,13 @@ class Authorization:
         """Forget the probes before a start that was successful."""
         self._refused_probes = 0
 
-    def is_doubted(self, exchange: ClientExchangeCore) -> bool:
+    def is_doubted(self, exchange: ClientExchangeCore, head: Head) -> bool:
         """Whether `initialize` follows a probe whose credentials were refused.
 
         Older servers may refuse any request in this way that is not `initialize` and names no
         session. If `initialize` is refused, too, the application is asked for credentials, and then
-        the start begins again with the probe.
+        the start begins again with the probe. A server that wants a nonce in a proof knows what it
+        has got, and leaves no doubt (RFC 9449, section 9).
         """
         owner, headers = exchange.owner, self._queue.headers
         if not isinstance(owner, PostedMessage):
@@ -57,6 +59,10 @@ class Authorization:
             or not owner.responses.falls_back(401, None)
             or exchange.version != headers.version
             or not headers.has_any  # the caller gave no credentials
+            or any(
+                challenge.parameters.get("error") == _USE_NONCE
+                for challenge in read_challenges(head.challenges)
+            )
         ):
             return False
         self._refused_probes += 1
@@ -85,18 +91,20 @@ class Authorization:
         self._core.events.append(event)
         if holds:
             owner.exchange = None
+            owner.held_since = self._core.now
             queue.held[owner] = event
-            if isinstance(owner, PostedMessage) and (call := owner.call) is not None:
-                self._let_wait(owner, call)
+            if isinstance(owner, PostedMessage) and owner.call is not None:
+                owner.responses.machine.outgoing.suspend_timeout(owner.call)
         else:
             text = f"the server wants authorization (status {head.status})"
-            owner.give_up(head.status, text)
+            owner.fail_with_status(head.status, text)
 
-    @staticmethod
-    def _let_wait(post: PostedMessage, call: OutgoingRequest) -> None:
-        """Stop the timeout of a probe: the application may need any time to supply credentials."""
-        if purpose_of(call) is Purpose.DISCOVER:
-            post.responses.machine.outgoing.suspend_timeout(call)
+    def resume_timeout(self, post: PostedMessage, call: OutgoingRequest) -> None:
+        """Start the timeout of a request anew that was held: the wait was not for the server."""
+        now, since = self._core.now, post.held_since
+        post.held_since = None
+        waited = 0.0 if now is None or since is None else now - since
+        post.responses.machine.outgoing.restart_timeout(call, waited)
 
     def supply(self, headers: Headers) -> int:
         """Send all exchanges with these headers, those that were held first.
@@ -107,20 +115,26 @@ class Authorization:
         queue = self._queue
         queue.headers.replace(headers)
         held, queue.held = queue.held, {}
+        self._withdraw()
         for owner in held:
             self._send_again(owner)
         return len(held)
 
     def _send_again(self, owner: ExchangeOwner) -> None:
         if isinstance(owner, PostedMessage) and (call := owner.call) is not None:
-            if purpose_of(call) is Purpose.DISCOVER:
-                owner.responses.machine.outgoing.restart_timeout(call)
-            elif purpose_of(call) is Purpose.INITIALIZE and self._refused_probes:
+            self.resume_timeout(owner, call)
+            if purpose_of(call) is Purpose.INITIALIZE and self._refused_probes:
                 owner.responses.probe_again(call, self._probe_timeout)
                 return
         owner.send()
 
-    def give_up(self) -> int:
+    def _withdraw(self) -> None:
+        """Report no refusal any more that is answered: an application would ask its user again."""
+        self._core.events.withdraw(
+            lambda event: isinstance(event, AuthorizationRequired) and event.kept
+        )
+
+    def refuse_held(self) -> int:
         """End all exchanges that are held as refused.
 
         Returns:
@@ -128,10 +142,14 @@ class Authorization:
         """
         held = self._queue.held
         count = len(held)
+        self._withdraw()
         while held:  # the end of one may be the end of all
             owner = next(iter(held))
             event = attrs.evolve(held.pop(owner), kept=False)
             self._core.events.append(event)
-            text = f"the server wants authorization (status {event.status}), and there is none"
-            owner.give_up(event.status, text)
+            text = (
+                f"the server wants authorization (status {event.status}), and no credentials were "
+                "supplied"
+            )
+            owner.fail_with_status(event.status, text)
         return count

@@ -28,6 +28,7 @@ class ClientEndpointCore:
     """What all parts of a client endpoint share.
 
     Attributes:
+        at: The Unix time that was told last; None: it was never told.
         config: Limits and policies.
         events: Events that the application has not taken yet, oldest first.
         machine: The protocol machine of the current session; each new session has another one.
@@ -43,6 +44,7 @@ class ClientEndpointCore:
     url: URL
     config: Config
     wake: Callable[[], None] | None
+    at: float | None = attrs.field(default=None, init=False)
     events: EventQueue[Any] = attrs.field(factory=EventQueue[Any], init=False)
     machine: ClientMachine = attrs.field(init=False)
     old_post_url: URL | None = attrs.field(default=None, init=False)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from ..._connection.config import Config, config_of
+from ..._connection.events import TaskQuestion, TasksWanted, TaskToStore, TaskWanted
 from ..._connection.handles import (
     IncomingRequest,
     Listing,
@@ -13,23 +14,34 @@ from ..._connection.handles import (
     Ping,
     Start,
     Subscription,
+    Task,
     params_of,
+    part_of,
 )
+from ..._connection.tasks.board import TaskBoard
+from ..._connection.tasks.follower import TaskFollower
+from ..._connection.tasks.owner import TaskOwner
+from ..._connection.tasks.records import TaskRecord
+from ..._connection.tasks.settings import Tasks
 from ..._rules.conversation import Peer
+from ..._rules.sending import no_tasks
 from ..._rules.state_tables import Phase, State
 from ..._spec.errors import LocalProtocolError
 from ..._spec.registry import ALL_REVISIONS
-from ..._wire.setting_checks import check_flag, check_function, names_in
+from ..._wire.setting_checks import check_flag, check_function, check_kind, names_in
 from ..._wire.values import MISSING, JSONObject, JSONValue, Missing, is_object
 from .authorization import Authorization
 from .core import ClientEndpointCore
 from .events import ClientHTTPEvent
 from .exchange import ClientExchange, ExchangeQueue
-from .headers import RequestHeaders, read_headers
+from .headers import RequestHeaders, digest_of, read_headers
 from .response_judge import ResponseJudge
 from .session import ClientSession
 from .tool_headers import ToolHeaders
 from .urls import read_url
+
+if TYPE_CHECKING:
+    from ..._connection.caching.cache import Cache, CachePartition
 
 
 @final
@@ -52,6 +64,11 @@ class ClientEndpoint:
         get_stream: Open the standalone stream, for messages that belong to no request, in the
             revisions that have one.
         config: Limits and policies.
+        cache: As for `ClientConnection`. Endpoints with the same `url` share public results. Other
+            `headers` are another authorization context; credentials that something else adds to the
+            requests, such as cookies, are not seen: use one endpoint for one user.
+        tasks: How tasks are followed and, in 2025-11-25, kept; None: the library takes no part in
+            tasks. The tasks that this side keeps outlive a session that is lost.
         wake: Called when an exchange, an abort, an event or an earlier deadline appears where
             none was.
 
@@ -64,7 +81,9 @@ class ClientEndpoint:
     __slots__ = (
         "__weakref__",
         "_authorization",
+        "_board",
         "_core",
+        "_identity",
         "_queue",
         "_session",
         "_tool_headers",
@@ -81,15 +100,26 @@ class ClientEndpoint:
         headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         authorize: bool = False,
         get_stream: bool = True,
+        tasks: Tasks | None = None,
         config: Config | None = None,
+        cache: Cache | CachePartition | None = None,
         wake: Callable[[], None] | None = None,
     ) -> None:
         config = config_of(config)
         check_flag("authorize", authorize)
         check_flag("get_stream", get_stream)
         check_function("wake", wake, optional=True)
+        check_kind("tasks", tasks, Tasks, optional=True)
         core = ClientEndpointCore(read_url(url), config, wake)
-        queue = ExchangeQueue(core, RequestHeaders(read_headers(headers)))
+        board = None if tasks is None else TaskBoard(tasks, core)
+        given = read_headers(headers)
+        identity = None
+        if cache is not None:
+            from ..._connection.caching.cache import identity_of  # few programs have a cache
+
+            identity = identity_of(cache, core.url.text)
+            identity.authorized_by(digest_of(given))
+        queue = ExchangeQueue(core, RequestHeaders(given))
         tool_headers = ToolHeaders(core)
         authorization = Authorization(core, queue, holds=authorize)
         session = ClientSession(
@@ -102,9 +132,13 @@ class ClientEndpoint:
             revisions=revisions,
             requires=names_in("requires", requires),
             get_stream=get_stream,
+            cache=identity,
+            tasks=board,
         )
         queue.judge = ResponseJudge(core, queue, session, authorization)
+        self._board = board
         self._core = core
+        self._identity = identity
         self._queue = queue
         self._tool_headers = tool_headers
         self._authorization = authorization
@@ -251,6 +285,7 @@ class ClientEndpoint:
         max_timeout: float | None = None,
         log_level: str | None = None,
         id: int | str | None = None,
+        task: bool | int = False,
         data: Any = None,
         now: float | None = None,
         request: IncomingRequest | None = None,
@@ -281,6 +316,7 @@ class ClientEndpoint:
                 None,
                 data,
                 now,
+                task,
             )
         finally:
             transport.fields = None
@@ -378,6 +414,50 @@ class ClientEndpoint:
         self._core.settle()
         return subscription
 
+    def resume_task(
+        self,
+        task_id: str,
+        method: str = "tools/call",
+        *,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> OutgoingRequest:
+        """Follow a task of the server: as `ClientConnection.resume_task`.
+
+        A request that has become a task is lost with its session; resume the task in the next one.
+        """
+        call = self._follower.resume(task_id, method, timeout, max_timeout, data, now)
+        self._core.settle()
+        return call
+
+    def leave_task(self, call: OutgoingRequest, *, now: float | None = None) -> bool:
+        """Let a task go on, and do not follow it: as `ClientConnection.leave_task`."""
+        done = self._follower.leave(call, now)
+        self._core.settle()
+        return done
+
+    def provide_task_input(
+        self,
+        call: OutgoingRequest,
+        responses: Mapping[str, JSONObject],
+        *,
+        now: float | None = None,
+    ) -> bool:
+        """Answer questions of a task: as `ClientConnection.provide_task_input`."""
+        done = self._follower.provide(call, responses, now)
+        self._core.settle()
+        return done
+
+    @property
+    def _follower(self) -> TaskFollower:
+        """The part that follows tasks; raises without `tasks`."""
+        follower = self._core.machine.outgoing.follower
+        if follower is None:
+            raise no_tasks()
+        return follower
+
     def provide_input(
         self,
         call: OutgoingRequest,
@@ -454,6 +534,142 @@ class ClientEndpoint:
         self._core.settle()
         return done
 
+    # -------------------------------------------------------------------- tasks of the server
+
+    def create_task(
+        self,
+        request: IncomingRequest,
+        *,
+        ttl_ms: int | Missing | None = MISSING,
+        poll_ms: int | Missing | None = MISSING,
+        message: str | None = None,
+        keep: JSONValue = None,
+        meta: JSONObject | None = None,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> Task | None:
+        """Answer a request of the server with a task: as `ClientConnection.create_task`."""
+        self._board_at(now)
+        owner = self._core.machine.tasks
+        assert owner is not None  # each session has the part if there is a board
+        task = owner.create(request, ttl_ms, poll_ms, message, keep, meta, at, None)
+        self._core.settle()
+        return task
+
+    def update_task(
+        self,
+        task: Task,
+        *,
+        message: str | Missing | None = MISSING,
+        ttl_ms: int | Missing | None = MISSING,
+        poll_ms: int | Missing | None = MISSING,
+        keep: JSONValue | Missing = MISSING,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Change what is said about a task: as `ClientConnection.update_task`."""
+        owner = self._owner_of(task, now)
+        return self._settled(owner.report(task, message, ttl_ms, poll_ms, keep, at, None))
+
+    def complete_task(
+        self,
+        task: Task,
+        result: JSONObject,
+        *,
+        meta: JSONObject | None = None,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """End a task with its result: as `ClientConnection.complete_task`."""
+        return self._settled(self._owner_of(task, now).complete(task, result, meta, at, None))
+
+    def fail_task(
+        self,
+        task: Task,
+        code: int,
+        message: str,
+        data: JSONValue | Missing = MISSING,
+        *,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """End a task with an error: as `ClientConnection.fail_task`."""
+        return self._settled(self._owner_of(task, now).fail(task, code, message, data, at, None))
+
+    def cancel_task(
+        self,
+        task: Task,
+        *,
+        message: str | None = None,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Cancel a task from this side: as `ClientConnection.cancel_task`."""
+        return self._settled(self._owner_of(task, now).cancel(task, message, at, None))
+
+    def adopt_task(
+        self, record: TaskRecord, *, at: float | None = None, now: float | None = None
+    ) -> Task:
+        """Take over a task whose process has ended: as `ClientConnection.adopt_task`."""
+        self._board_at(now)
+        owner = self._core.machine.tasks
+        assert owner is not None  # each session has the part if there is a board
+        task = owner.adopt(record, at, None)
+        self._core.settle()
+        return task
+
+    def provide_task(
+        self, wanted: TaskWanted, record: TaskRecord | None, *, now: float | None = None
+    ) -> None:
+        """Give the record of a task: as `ClientConnection.provide_task`."""
+        self._board_at(now).provide(wanted, record)
+        self._core.settle()
+
+    def provide_tasks(
+        self, wanted: TasksWanted, records: list[TaskRecord], *, now: float | None = None
+    ) -> None:
+        """Give a page of tasks: as `ClientConnection.provide_tasks`."""
+        self._board_at(now).provide_page(wanted, records)
+        self._core.settle()
+
+    def task_stored(
+        self, asked: TaskToStore, stored: bool = True, *, now: float | None = None
+    ) -> None:
+        """Say what became of a record: as `ClientConnection.task_stored`."""
+        self._board_at(now).stored(asked, stored)
+        self._core.settle()
+
+    def fail_task_lookup(
+        self,
+        asked: TaskQuestion,
+        text: str | None = None,
+        *,
+        no_room: bool = False,
+        now: float | None = None,
+    ) -> None:
+        """Say that the store has failed, or is full: as `ClientConnection.fail_task_lookup`."""
+        self._board_at(now).fail(asked, text, no_room=no_room)
+        self._core.settle()
+
+    def task_changed(self, record: TaskRecord, *, now: float | None = None) -> None:
+        """Say that another process has changed a task: as `ClientConnection.task_changed`."""
+        self._board_at(now).learn(record)
+        self._core.settle()
+
+    @property
+    def open_tasks(self) -> tuple[Task, ...]:
+        """The tasks that this side works on, oldest first."""
+        return () if self._board is None else tuple(self._board.handles.values())
+
+    @property
+    def followed_tasks(self) -> tuple[str, ...]:
+        """The ids of the tasks whose changes by other processes matter: see `ClientConnection`."""
+        return () if self._board is None else self._board.followed
+
+    def follows_task(self, task_id: str) -> bool:
+        """Whether a task is among `followed_tasks`; this costs less."""
+        return self._board is not None and self._board.follows(task_id)
+
     # -------------------------------------------------------------------------- authorization
 
     def authorize(
@@ -463,6 +679,9 @@ class ClientEndpoint:
         now: float | None = None,
     ) -> int:
         """Replace the caller's headers, and send again what was held for want of credentials.
+
+        What was refused and is sent again is not reported any more: events that say so, and were
+        not taken, are withdrawn.
 
         Args:
             headers: As for `ClientEndpoint`. They are sent to its origin only.
@@ -477,6 +696,8 @@ class ClientEndpoint:
         read = read_headers(headers)
         if now is not None:
             self._core.tell(now)
+        if self._identity is not None:
+            self._identity.authorized_by(digest_of(read))
         count = self._authorization.supply(read)
         self._core.settle()
         return count
@@ -489,7 +710,7 @@ class ClientEndpoint:
         """
         if now is not None:
             self._core.tell(now)
-        count = self._authorization.give_up()
+        count = self._authorization.refuse_held()
         self._core.settle()
         return count
 
@@ -498,8 +719,30 @@ class ClientEndpoint:
     def close(self, *, now: float | None = None) -> None:
         """End the conversation. Every open request ends; `ConnectionClosed` comes last.
 
-        Exchanges under way are aborted. If there is a session, one more exchange tells the server
-        that it is over; nothing depends on its response. A second call does nothing.
+        Exchanges under way are aborted, but for those that cancel tasks. If there is a session, one
+        more exchange tells the server that it is over; nothing depends on its response. A second
+        call does nothing.
         """
         self._core.machine.close(now=now)
         self._core.settle()
+
+    # ------------------------------------------------------------------------------- helpers
+
+    def _settled(self, outcome: bool) -> bool:
+        self._core.settle()
+        return outcome
+
+    def _board_at(self, now: float | None) -> TaskBoard:
+        """The board of the tasks that this side keeps, at the time `now`."""
+        if now is not None:
+            self._core.tell(now)
+        if self._board is None:
+            raise no_tasks()
+        return self._board
+
+    def _owner_of(self, task: Task, now: float | None) -> TaskOwner:
+        """The part that has made a task."""
+        board, part = self._board_at(now), part_of(task)
+        if part.board is not board:
+            raise LocalProtocolError("OWN-022", f"{task!r} belongs to another endpoint")
+        return part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Protocol, final
 
 import attrs
@@ -16,7 +16,7 @@ from .._headers import GivenHeaders, Headers
 from .._sse import OverlongEvent, ServerSentEvent, SSEDecoder
 from .core import ClientEndpointCore
 from .events import Asked, AuthorizationRequired
-from .headers import RequestHeaders, event_id_value
+from .headers import RequestHeaders, event_id_value, read_headers
 from .response_head import Head
 from .retries import StreamRetries
 from .urls import URL, Origin
@@ -33,7 +33,7 @@ _LINGER: Final = 5.0
 
 The connection of an exchange that ended by itself can be used again."""
 _TRAILING: Final = 2.0
-"""Seconds for which the stream of a request that was given up is read on."""
+"""Seconds for which the stream of a request that has ended without a response is read on."""
 _MAX_TRAILING: Final = 8
 """Such streams that are read on. With one more, the oldest is closed."""
 _ACCEPT_STREAM: Final[Headers] = ((b"accept", b"text/event-stream"),)
@@ -149,10 +149,57 @@ class ClientExchange:
         """Whether the response is an event stream, which may be silent for long."""
         return self._exchange.reading is _STREAM
 
+    @property
+    def status(self) -> int | None:
+        """The status of the response; None before its head has come."""
+        head = self._exchange.head
+        return None if head is None else head.status
+
+    @property
+    def dpop_nonce(self) -> str | None:
+        """The header `DPoP-Nonce` of the response, for the next proof; None without it."""
+        head = self._exchange.head
+        return None if head is None else head.fields.get("dpop-nonce")
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether another exchange goes on with the stream, should this one fail now.
+
+        That holds for the stream for messages without a request, and in legacy revisions for the
+        stream of a response of whose events the last has an id.
+        """
+        exchange = self._exchange
+        return not exchange.over and exchange.owner.resumes(exchange)
+
+    @property
+    def asker(self) -> ClientExchange | None:
+        """The exchange whose response waits for this message.
+
+        This message answers a request that the server has sent on the stream of that exchange.
+        None: it answers no such request, or that exchange is over.
+        """
+        asker = self._exchange.owner.asker
+        return None if asker is None else self._exchange.queue.face_of(asker)
+
     def __repr__(self) -> str:  # the query may hold a secret, and headers do
         url, purpose = self._exchange.url, self._exchange.purpose
         path = url.target.partition("?")[0]
         return f"<ClientExchange {self.method} {url.authority}{path} {purpose.name}>"
+
+    # ------------------------------------------------------------------- from the application
+
+    def add_headers(self, headers: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
+        """Add headers to this exchange alone, before it is sent: such as a proof made for it.
+
+        Args:
+            headers: As for `ClientEndpoint`.
+
+        Raises:
+            ValueError: As for `ClientEndpoint`. Nothing was added.
+
+        Source: RFC 9449, section 7.
+        """
+        self._exchange.headers += read_headers(headers)
 
     # -------------------------------------------------------------------- from the transport
 
@@ -231,6 +278,7 @@ class ExchangeOwner:
     Attributes:
         challenged: How often in a row the server wanted authorization.
         exchange: The current exchange; None: there is none now.
+        held_since: When it began to wait for credentials; None: it does not wait.
         is_modern: It belongs to the modern revision, whose headers repeat what the message says.
         over: Everything that still comes is ignored.
         queue: The queue of exchanges.
@@ -244,6 +292,7 @@ class ExchangeOwner:
     is_modern: bool = attrs.field(default=False, kw_only=True)
     challenged: int = attrs.field(default=0, kw_only=True)
     exchange: ClientExchangeCore | None = attrs.field(default=None, kw_only=True)
+    held_since: float | None = attrs.field(default=None, kw_only=True)
     over: bool = attrs.field(default=False, kw_only=True)
     redirects: int = attrs.field(default=0, kw_only=True)
     repeated: bool = attrs.field(default=False, kw_only=True)
@@ -261,12 +310,26 @@ class ExchangeOwner:
         return False
 
     @property
+    def ends_task(self) -> bool:
+        """Whether the message cancels a task of the server, and has no answer yet."""
+        return False
+
+    @property
     def may_repeat(self) -> bool:
         """Whether the exchange may be made once more although the server may have received it.
 
         GET and DELETE are idempotent. A repetition that fails is not repeated (RFC 9110, 9.2.2).
         """
         return not self.repeated
+
+    @property
+    def asker(self) -> ClientExchangeCore | None:
+        """The exchange on whose stream the server sent the request that this message answers."""
+        return None
+
+    def resumes(self, exchange: ClientExchangeCore) -> bool:
+        """Whether another exchange goes on with the stream, should this one fail now."""
+        return False
 
     # -------------------------------------------------------------------------------- sending
 
@@ -312,10 +375,10 @@ class ExchangeOwner:
 
     def unreadable(self, head: Head, text: str) -> None:
         """Take the news that the body cannot be read."""
-        self.give_up(head.status, text)
+        self.fail_with_status(head.status, text)
 
-    def give_up(self, status: int, text: str) -> None:
-        """End because the server wants other credentials than it gets."""
+    def fail_with_status(self, status: int, text: str) -> None:
+        """End as refused: the status of the response, and why it is of no use."""
 
     def lost(self, text: str) -> None:
         """End because the stream cannot be resumed."""
@@ -380,6 +443,8 @@ class ClientExchangeCore:
             queue.core.tell(now)
         if self.over or self.head is not None or status < 200:
             return
+        if at is not None:
+            queue.core.at = at
         self.head = head = Head(status, headers, at)
         self.owner.repeated = False
         queue.judge.judge_head(self, head)
@@ -585,6 +650,10 @@ class ExchangeQueue:
         """The exchanges that were given out and are not over, oldest first."""
         return tuple(self._live.values())
 
+    def face_of(self, exchange: ClientExchangeCore) -> ClientExchange | None:
+        """The exchange as it was given out; None: it was not, or is over."""
+        return self._live.get(exchange)
+
     def _has_next(self) -> bool:
         """Whether the first waiting exchange may be given out now."""
         waiting = self._waiting
@@ -652,6 +721,11 @@ class ExchangeQueue:
         self.standalone = None
         for owner in owners:
             self.drop(owner)
+
+    def ends_of_tasks(self) -> list[ExchangeOwner]:
+        """Return the owners of exchanges that cancel tasks of the server."""
+        exchanges = [*self._live, *self._waiting]
+        return [exchange.owner for exchange in exchanges if exchange.owner.ends_task]
 
     def undecided(self) -> list[ExchangeOwner]:
         """Return the owners of requests under way to which no response has come."""

@@ -62,6 +62,14 @@ def read_headers(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> Header
     return tuple(headers)
 
 
+def digest_of(headers: Headers) -> bytes:
+    """Return a digest of the caller's headers, in any order: the credentials are not in it."""
+    from hashlib import sha256  # only a cache needs it
+
+    parts = sorted(b"%d:%b%b" % (len(name), name, value) for name, value in headers)
+    return sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).digest()
+
+
 def _read_pair(pair: Any) -> tuple[str, str]:
     """Check that an object that no type checker has seen is a pair of strings."""
     try:
@@ -104,7 +112,10 @@ class RequestHeaders:
         self.replace(given)
 
     def replace(self, given: Headers) -> None:
-        """Send these headers of the caller from now on, instead of those before."""
+        """Send these headers of the caller from now on, instead of those before.
+
+        Keeps OWN-042: every exchange asks for a body without a content coding.
+        """
         self._common: Headers = (*given, _IDENTITY)
         secrets = [value for name, value in given if name in _SECRET_NAMES]
         secrets += [value.rpartition(b" ")[2] for value in secrets]

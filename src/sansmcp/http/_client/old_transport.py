@@ -90,7 +90,7 @@ class OldStream(ExchangeOwner):
             self.over = True
             self.queue.core.machine.receive_eof()
 
-    def give_up(self, status: int, text: str) -> None:
+    def fail_with_status(self, status: int, text: str) -> None:
         self._failed(text)
 
     def _failed(self, text: str | None = None) -> None:

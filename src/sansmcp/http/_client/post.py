@@ -12,6 +12,7 @@ import attrs
 
 from ..._connection.events import FailureReason
 from ..._connection.handles import (
+    OF_APPLICATION,
     Listing,
     OutgoingRequest,
     Ping,
@@ -21,6 +22,7 @@ from ..._connection.handles import (
     purpose_of,
     route_of,
     subject_of,
+    was_answered,
 )
 from ..._rules.sending import Breach
 from ..._wire.outline import OutlineKind, read_head
@@ -56,7 +58,10 @@ the methods of extensions, which are unknown here.
 """
 _IDEMPOTENT_NOTES: Final = tuple(
     b'{"jsonrpc":"2.0","method":"notifications/%b"' % name
-    for name in (b"initialized", b"cancelled", b"progress", b"roots/list_changed")
+    for name in (
+        *(b"initialized", b"cancelled", b"progress", b"roots/list_changed"),
+        b"tasks/status",  # it makes the server look again
+    )
 )
 _POST: Final = ExchangePurpose.POST
 _RESUME: Final = ExchangePurpose.RESUME  # looking a member up in its enum takes time
@@ -66,10 +71,27 @@ _INVALID: Final = FailureReason.INVALID_ANSWER
 
 
 @attrs.define(eq=False, repr=False)
+class AskedOnStream:
+    """The route of the requests that the server sends on the stream of a response.
+
+    Attributes:
+        post: The message that the response answers.
+        principal: None: a server is not authenticated by its requests.
+        context: None: a client has no context for requests of the server.
+    """
+
+    post: PostedMessage
+    principal: None = None
+    context: None = None
+
+
+@attrs.define(eq=False, repr=False)
 class PostedMessage(ExchangeOwner):
     """A message that is POSTed; it is the route of a request.
 
     Attributes:
+        answered: The message on whose stream the server sent the request that this message is
+            about; None: there is none.
         body: The message; None before it is composed, and empty when it is of no more use.
         call: The request that the message is; None for a notification or a response.
         former: The request was sent in a session that was lost since; the server may have run it.
@@ -92,6 +114,7 @@ class PostedMessage(ExchangeOwner):
     responses: ReceivedResponses
     call: OutgoingRequest | None
     more: Headers
+    answered: PostedMessage | None = attrs.field(default=None, kw_only=True)
     purpose: ExchangePurpose = attrs.field(default=_POST, kw_only=True)
     body: bytes | None = None
     former: bool = False
@@ -111,12 +134,41 @@ class PostedMessage(ExchangeOwner):
         return self.call is not None and not self.over
 
     @property
+    def ends_task(self) -> bool:
+        call = self.call
+        return (
+            call is not None
+            and purpose_of(call) is Purpose.TASK
+            and call.method == "tasks/cancel"
+            and not was_answered(call)
+        )
+
+    @property
     def request(self) -> Asked | None:
         call = self.call
-        if call is None or purpose_of(call) is Purpose.APPLICATION:
+        if call is None or purpose_of(call) in OF_APPLICATION:
             return call
         subject = subject_of(call)
         return subject if isinstance(subject, Listing | Ping | Start | Subscription) else None
+
+    @property
+    def asked(self) -> AskedOnStream:
+        """The route of the requests that the server sends on the stream of the response."""
+        return AskedOnStream(self)
+
+    @property
+    def asker(self) -> ClientExchangeCore | None:
+        if self.answered is None or not self._is_answer:  # such as progress
+            return None
+        return self.answered.exchange
+
+    def resumes(self, exchange: ClientExchangeCore) -> bool:
+        if self.over or self.retries is None:
+            return False
+        if self.retries.attempts >= self.queue.core.config.max_reconnects:
+            return False
+        is_resumed = exchange.purpose is _RESUME and self._has_place
+        return is_resumed or self._can_be_resumed(exchange)
 
     @property
     def is_unsent(self) -> bool:
@@ -214,7 +266,7 @@ class PostedMessage(ExchangeOwner):
             core.report(Breach("OWN-001", text), excerpt=excerpt, request=call)
             self.responses.fail(call, _INVALID, text)
         elif not self.former or self._still_counts(item):
-            self.responses.receive_event(item)
+            self.responses.receive_event(item, route=self.asked)
 
     def _still_counts(self, item: ServerSentEvent | OverlongEvent) -> bool:
         """Whether an event still counts although its session is lost.
@@ -304,12 +356,12 @@ class PostedMessage(ExchangeOwner):
 
     def unreadable(self, head: Head, text: str) -> None:
         if self.call is None:
-            self.give_up(head.status, text)
+            self.fail_with_status(head.status, text)
         else:
             self.queue.passed(self)
             self.responses.fail(self.call, _INVALID, f"{self.call.method}: {text}")
 
-    def give_up(self, status: int, text: str) -> None:
+    def fail_with_status(self, status: int, text: str) -> None:
         self.queue.passed(self)
         self.status, self.wait = status, None
         if self.call is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
@@ -22,12 +22,14 @@ from ..._connection.handles import (
     Start,
     call_of,
     is_modern,
+    purpose_of,
     set_route,
     subject_of,
     was_answered,
 )
 from ..._connection.machine import ClientMachine
 from ..._connection.outgoing import Outcome
+from ..._connection.tasks.board import TaskBoard
 from ..._connection.transport import Transport
 from ..._rules.sending import Breach
 from ..._rules.state_tables import STATES, State, StateTrigger
@@ -35,9 +37,12 @@ from ..._spec.errors import ErrorCode, LocalProtocolError
 from ..._wire.values import JSONObject, Side, id_key, is_list, is_object
 from .._headers import Headers
 from .exchange import ExchangePurpose, ExchangeQueue
-from .post import PostedMessage, post_of
+from .post import AskedOnStream, PostedMessage, post_of
 from .responses import ReceivedResponses
 from .tool_headers import ToolHeaders, message_fields
+
+if TYPE_CHECKING:
+    from ..._connection.caching.cache import CacheIdentity
 
 _LOST_SESSION: Final = frozenset({CloseCause.SESSION_LOST, CloseCause.START_FAILED})
 """Causes that end a session, and not a conversation that had a session before."""
@@ -128,7 +133,10 @@ class ToolRefresh:
             self._responses.receive_kept(refusal)
 
     def _sends_again(self, post: PostedMessage, params: JSONObject) -> bool:
-        """Send a call again if it has other headers by now; return whether it has."""
+        """Send a call again if it has other headers by now; return whether it has.
+
+        Keeps HDR-038.
+        """
         try:
             fields = self._tool_headers.fields_of("tools/call", params)
         except LocalProtocolError:
@@ -184,6 +192,8 @@ class PostTransport(Transport):
         revisions: Sequence[str],
         requires: Iterable[str],
         config: Config,
+        cache: CacheIdentity | None = None,
+        tasks: TaskBoard | None = None,
     ) -> None:
         core = Core(
             Side.CLIENT,
@@ -195,9 +205,10 @@ class PostTransport(Transport):
             wake=None,
             newline=b"",
             timers=queue.core.timers,
+            tasks=None if tasks is None else tasks.settings,
         )
         core.events = queue.core.events
-        self.machine: ClientMachine = ClientMachine(core, requires)
+        self.machine: ClientMachine = ClientMachine(core, requires, cache, tasks)
         self.responses: ReceivedResponses = ReceivedResponses(self.machine)
         self.fields: Headers | None = None
         self.ended_by: str = ""
@@ -215,7 +226,7 @@ class PostTransport(Transport):
         fields, self.fields = self.fields, None
         modern = is_modern(call)
         if fields is None:
-            fields = message_fields(call.method, {}, ()) if modern else ()
+            fields = message_fields(call.method, named_by(call), ()) if modern else ()
         self._give_route(call, fields, modern=modern)
 
     def _give_route(self, call: OutgoingRequest, fields: Headers, *, modern: bool) -> PostedMessage:
@@ -232,11 +243,23 @@ class PostTransport(Transport):
             if not core.is_refused(message, "a message"):
                 core.overflowing = core.needs_settle = True
             return
-        post: PostedMessage | None = route
+        post: PostedMessage | None = None
+        answered: PostedMessage | None = None
+        if isinstance(route, AskedOnStream):
+            answered = route.post
+        else:
+            post = route
         if post is None:
             modern = core.conversation.dialect.is_modern
             fields, self.fields = self.fields, None
-            post = PostedMessage(self._queue, self.responses, None, fields or (), is_modern=modern)
+            post = PostedMessage(
+                self._queue,
+                self.responses,
+                None,
+                fields or (),
+                answered=answered,
+                is_modern=modern,
+            )
             if self._is_opening:
                 self._queue.barrier = post
         elif post.body is not None:
@@ -320,11 +343,25 @@ class PostTransport(Transport):
         post = post_of(call)
         return post.status, post.wait
 
+    def result_cached(self, method: str, result: JSONObject) -> None:
+        """Learn from a list of tools, as from one that the server has sent."""
+        if method == "tools/list":
+            self._tool_headers.learn(result)
+
     # --------------------------------------------------------------------------------- ending
+
+    def became_task(self, call: OutgoingRequest) -> None:
+        """End the exchange of a request that was answered with a task."""
+        post_of(call).concluded(is_answered=True)
 
     def request_concluded(self, call: OutgoingRequest) -> None:
         """End the exchange of a request that has had its ending."""
+        if call.task_id is not None:
+            return  # its exchange has ended before, if it had one
         post = post_of(call)
+        if self.core.state is not State.OPEN and post.ends_task:
+            post.over = True  # the server has to hear of it, and nobody waits for the response
+            return
         post.concluded(is_answered=was_answered(call))
         self._refresh.cancel(post)
 
@@ -344,7 +381,7 @@ class PostTransport(Transport):
 
     def request_abandoned(self, call: OutgoingRequest) -> None:
         """Expect no late response if the exchange is over."""
-        if post_of(call).is_modern:
+        if call.task_id is not None or post_of(call).is_modern:
             self.machine.outgoing.late.pop(call.id, None)
 
     def keeps_open(self, cause: CloseCause) -> bool:
@@ -354,7 +391,7 @@ class PostTransport(Transport):
 
     def was_not_run(self, call: OutgoingRequest) -> bool:
         """Whether the server has certainly not run a request, which waits for another session."""
-        return post_of(call).not_run
+        return call.task_id is None and post_of(call).not_run
 
     def loss_text(self, call: OutgoingRequest) -> str:
         """Return why a request has no response when its session has ended."""
@@ -384,6 +421,14 @@ class PostTransport(Transport):
         """End everything that was open in a lost session, while another transport goes on."""
         self.core.state = STATES[State.OPEN, StateTrigger.CLOSE]
         self.core.end_parts(CancelCause.FAILED)
+
+
+def named_by(call: OutgoingRequest) -> JSONObject:
+    """The params of a request of the library that a header repeats.
+
+    Keeps XTASK-134.
+    """
+    return {"taskId": subject_of(call).task_id} if purpose_of(call) is Purpose.TASK else {}
 
 
 def _has_tool(page: JSONObject, name: object) -> bool:

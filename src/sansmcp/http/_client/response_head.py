@@ -12,8 +12,8 @@ from .._headers import GivenHeaders, Text, pairs_of, text_of
 
 _WANTED: Final = frozenset(
     {
-        *("content-encoding", "content-length", "content-type", "date", "location"),
-        *("mcp-session-id", "retry-after", "www-authenticate"),
+        *("content-encoding", "content-length", "content-type", "date", "dpop-nonce"),
+        *("location", "mcp-session-id", "retry-after", "www-authenticate"),
     }
 )
 _UNWANTED: Final = (

@@ -57,7 +57,7 @@ class ResponseJudge:
         elif status == 404 and self._loses_session(exchange):
             self._session.lose(owner, 404)
         elif (status == 401 or (status == 403 and head.challenges)) and not (
-            self._authorization.is_doubted(exchange)
+            self._authorization.is_doubted(exchange, head)
         ):
             self._authorization.refused(exchange, head)
         elif status in _REDIRECTS:
@@ -131,7 +131,7 @@ class ResponseJudge:
 
     def _refuse_redirect(self, exchange: ClientExchangeCore, head: Head, text: str) -> None:
         self._core.report(Breach("OWN-040", text))
-        exchange.owner.give_up(head.status, text)
+        exchange.owner.fail_with_status(head.status, text)
 
     # ------------------------------------------------------------------------------- refusals
 

@@ -11,7 +11,7 @@ import attrs
 
 from ..._connection.core import Core
 from ..._connection.events import ErrorReceived, FailureCause, FailureReason
-from ..._connection.handles import OutgoingRequest, Purpose, purpose_of, subject_of
+from ..._connection.handles import OutgoingRequest, Purpose, Route, purpose_of, subject_of
 from ..._connection.machine import ClientMachine
 from ..._rules.messages import is_error
 from ..._rules.sending import Breach
@@ -111,19 +111,24 @@ class ReceivedResponses:
         return "" if breach is None else breach.text
 
     def receive_event(
-        self, item: ServerSentEvent | OverlongEvent, *, is_standalone: bool = False
+        self,
+        item: ServerSentEvent | OverlongEvent,
+        *,
+        route: Route | None = None,
+        is_standalone: bool = False,
     ) -> None:
         """Receive an event of a stream; types other than `message` mean nothing.
 
         Args:
             item: The event.
+            route: The route of a response to the event, if it is a request.
             is_standalone: The stream is the standalone one, for messages that belong to no request.
         """
         if isinstance(item, OverlongEvent):
             self.machine.receive_overlong(item.excerpt)
         elif item.type == "message" and item.data:
             self.is_standalone = is_standalone
-            self.machine.receive_whole(item.data)
+            self.machine.receive_whole(item.data, route)
             self.is_standalone = False
 
     def is_progress_of(self, call: OutgoingRequest, data: bytes) -> bool:

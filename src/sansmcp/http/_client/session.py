@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -24,6 +24,7 @@ from ..._connection.handles import (
     purpose_of,
     subject_of,
 )
+from ..._connection.tasks.board import TaskBoard
 from ..._rules.sending import Breach
 from ..._rules.state_tables import Phase, StateTrigger
 from ..._spec.errors import ErrorCode
@@ -39,12 +40,16 @@ from .response_head import Head
 from .streams import StandaloneStream
 from .tool_headers import ToolHeaders
 
+if TYPE_CHECKING:
+    from ..._connection.caching.cache import CacheIdentity
+
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]{1,4096}")
 _LASTING: Final = 10.0
 """Seconds after which a lost session counts as useful, even if no request was served in it."""
 _UNKNOWN_SESSION: Final = (
-    "the server does not know the session any more (status %d): it has ended it or was restarted; "
-    "or several workers share one address, and each keeps its sessions in its own memory"
+    "the server does not know the session any more (status %d): it has ended it, or the process "
+    "that kept it was restarted or has died; if this happens again and again, several workers may "
+    "share one address, and each know only the sessions that it has opened"
 )
 _NO_SESSION: Final = re.compile(
     r"\bserver (?:is |was )?not initialized\b"
@@ -111,6 +116,7 @@ class ClientSession:
         "_opened_at",
         "_queue",
         "_settings",
+        "_tasks",
         "_timeout",
         "_tool_headers",
         "needs_reopening",
@@ -129,18 +135,23 @@ class ClientSession:
         revisions: Sequence[str],
         requires: Iterable[str],
         get_stream: bool,
+        cache: CacheIdentity | None = None,
+        tasks: TaskBoard | None = None,
     ) -> None:
         self._core = core
         self._queue = queue
         self._tool_headers = tool_headers
         self._authorization = authorization
         self._get_stream = get_stream
+        self._tasks = tasks  # of the server on this side: they outlive a session that is lost
         self._settings: dict[str, Any] = {
             "revisions": revisions,
             "requires": requires,
             "config": core.config,
             "info": info,
             "capabilities": capabilities,
+            "cache": cache,
+            "tasks": tasks,
         }
         self.transport: PostTransport = self._connect()
         # These never change; the caller's objects may, or can be read once only.
@@ -305,6 +316,9 @@ class ClientSession:
             post.former = True
         queue.drop_all(but=former)
         self._replace(old).take_over(old, [*posts, *former])
+        for post in posts:
+            if post.held_since is not None and post.call is not None:
+                self._authorization.resume_timeout(post, post.call)
         queue.moved = dict.fromkeys(posts)
         self._core.events.append(SessionLost(start=self.reopen()))
         old.forsake()
@@ -378,8 +392,10 @@ class ClientSession:
         return True
 
     def finish(self) -> None:
-        """Send nothing any more, except the DELETE of the session."""
-        self._queue.drop_all()
+        """Send nothing any more, except cancellations of tasks and the DELETE of the session."""
+        if self._tasks is not None:
+            self._tasks.close()
+        self._queue.drop_all(but=self._queue.ends_of_tasks())
         session_id, self._core.session_id = self._core.session_id, None
         if session_id is not None:
             SessionDelete(self._queue, session_id).send()

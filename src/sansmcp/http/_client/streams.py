@@ -78,6 +78,9 @@ class StandaloneStream(ExchangeOwner):
         if head.is_good:
             exchange.abort()
 
+    def resumes(self, exchange: ClientExchangeCore) -> bool:
+        return not self.over
+
     def event(self, exchange: ClientExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
         self._responses.receive_event(item, is_standalone=True)
 
@@ -88,7 +91,7 @@ class StandaloneStream(ExchangeOwner):
         else:
             self._retries.after_end(self, text)
 
-    def give_up(self, status: int, text: str) -> None:
+    def fail_with_status(self, status: int, text: str) -> None:
         self._unavailable(status, text)
 
     def lost(self, text: str) -> None:

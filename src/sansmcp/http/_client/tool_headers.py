@@ -6,12 +6,12 @@ Headers from Tool Parameters.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final, TypeAlias
 
 import attrs
 
 from ..._connection.events import LimitReached
+from ..._rules.header_marks import BadMark, read_marks
 from ..._rules.sending import Breach
 from ..._spec.errors import LocalProtocolError
 from ..._spec.modern_methods import MIRRORED_NAMES
@@ -26,88 +26,6 @@ Mirrored: TypeAlias = tuple[tuple[bytes, tuple[str, ...]], ...]
 _SAFE_INTEGER: Final = 2**53 - 1
 _MARKED_CHARACTERS: Final = 16_384
 """Tools with more characters in names of marked parameters are not remembered."""
-
-_MARK: Final = "x-mcp-header"
-_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_TYPES: Final = ("integer", "string", "boolean")
-_SCHEMAS: Final = (
-    *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if"),
-    *("items", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
-)
-"""Keywords whose value is a schema. The value of `items` may be a list of schemas, too."""
-_LISTS: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
-_MAPS: Final = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties")
-_MAX_SHOWN: Final = 80
-
-
-class BadAnnotation(ValueError):
-    """An `x-mcp-header` in the schema of a tool breaks a rule.
-
-    Attributes:
-        rule: The id of the rule.
-    """
-
-    def __init__(self, rule: str, text: str) -> None:
-        super().__init__(text)
-        self.rule: Final = rule
-
-
-def read_annotations(schema: object) -> Mirrored:
-    """Return which parameters an `inputSchema` marks with `x-mcp-header`.
-
-    Raises:
-        BadAnnotation: A mark breaks a rule, which makes the whole definition invalid.
-    """
-    found: dict[str, tuple[bytes, tuple[str, ...]]] = {}
-    # Schemas that a chain of `properties` leads to have a path, all others None. A list, since
-    # what a server sends may be nested deeper than calls may be.
-    waiting: list[tuple[object, tuple[str, ...] | None]] = [(schema, ())]
-    while waiting:
-        node, path = waiting.pop()
-        if not is_object(node):
-            continue
-        if _MARK in node:
-            _add(found, node, path)
-        properties = node.get("properties")
-        if is_object(properties):
-            for name, inner in properties.items():
-                waiting.append((inner, None if path is None else (*path, name)))
-        for keyword in node.keys() & _OTHERS:
-            waiting += [(inner, None) for inner in _within(node, keyword)]
-    return tuple(found.values())
-
-
-_OTHERS: Final = frozenset((*_SCHEMAS, *_LISTS, *_MAPS))
-
-
-def _within(node: JSONObject, keyword: str) -> list[Any]:
-    value: Any = node[keyword]
-    if is_list(value):
-        return value
-    if is_object(value) and keyword in _MAPS:
-        return list(value.values())
-    return [value]
-
-
-def _add(
-    found: dict[str, tuple[bytes, tuple[str, ...]]], node: JSONObject, path: tuple[str, ...] | None
-) -> None:
-    # Keeps HDR-015.
-    name: Any = node[_MARK]
-    if not isinstance(name, str) or not name:
-        raise BadAnnotation("HDR-013", f"{_MARK} is no name")
-    if not _TOKEN.fullmatch(name):
-        raise BadAnnotation("HDR-014", f"{_MARK} {name[:_MAX_SHOWN]!r} is no name of a header")
-    if not path:
-        where = "not where a chain of properties leads to"
-        raise BadAnnotation("HDR-019", f"{_MARK} {name[:_MAX_SHOWN]!r} stands {where}")
-    if node.get("type") not in _TYPES:
-        where = "at a parameter that is no integer, string or boolean"
-        raise BadAnnotation("HDR-017", f"{_MARK} {name[:_MAX_SHOWN]!r} stands {where}")
-    lower = name.lower()
-    if lower in found:
-        raise BadAnnotation("HDR-016", f"{_MARK} {name[:_MAX_SHOWN]!r} stands there twice")
-    found[lower] = PARAM_PREFIX + lower.encode(), path
 
 
 def _size_of(mirrored: Mirrored) -> int:
@@ -204,12 +122,13 @@ class ToolHeaders:
         known = self._mirrored
         known.pop(name, None)
         try:
-            mirrored = read_annotations(tool.get("inputSchema"))
-        except BadAnnotation as bad:
+            marks = read_marks(tool.get("inputSchema"))
+        except BadMark as bad:
             text = f"the tool {name[:80]!r} is left out of the list: {bad}"
             self._core.report(Breach(bad.rule, text))
             return False
-        if mirrored:
+        if marks:
+            mirrored = tuple((PARAM_PREFIX + mark.encode(), path) for mark, path in marks)
             if _size_of(mirrored) > _MARKED_CHARACTERS:
                 text = f"the tool {name[:80]!r} has too many marked parameters to be remembered"
                 self._core.events.append(LimitReached(rule="OWN-043", text=text))

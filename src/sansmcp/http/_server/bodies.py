@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, final
 
 from ..._connection.handles import IncomingRequest, note_held_bytes
 from ..._wire.codec import kind_of
@@ -105,6 +105,28 @@ class HeldMemory:
         for request in requests:
             note_held_bytes(request, share)
             self.bytes += share
+
+
+@final
+class HeldOutput:
+    """Counts output that waits in an exchange as held by its request.
+
+    Args:
+        held: What all requests hold.
+    """
+
+    __slots__ = ("_held",)
+
+    def __init__(self, held: HeldMemory) -> None:
+        self._held = held
+
+    def waits(self, size: int) -> None:
+        """So many bytes wait to be taken."""
+        self._held.bytes += size
+
+    def taken(self, size: int) -> None:
+        """So many bytes were taken."""
+        self._held.bytes -= size
 
 
 def _estimated(body: bytes | bytearray) -> int:

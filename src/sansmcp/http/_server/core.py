@@ -188,7 +188,10 @@ class ServerEndpointCore:
         id: RequestId | None = None,
         data: JSONValue | Missing = MISSING,
     ) -> bytes:
-        """The JSON of an error response; without an id where none could be read."""
+        """The JSON of an error response; without an id where none could be read.
+
+        Keeps JSON-011.
+        """
         error: JSONObject = {"code": code, "message": text[:300]}
         if data is not MISSING:
             error["data"] = data

@@ -6,25 +6,33 @@ to the transports in `hosted_transports`; `core` is what all of these share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, final
 
 import attrs
 
-from ..._connection.changes import Change
 from ..._connection.config import Config, config_of
+from ..._connection.events import TaskQuestion, TasksWanted, TaskToStore, TaskWanted
 from ..._connection.handles import (
     IncomingRequest,
     Listener,
     Listing,
     OutgoingRequest,
     Ping,
+    Task,
     call_of,
+    part_of,
     route_of,
+    set_route,
 )
-from ..._connection.input_required_server import needs_session
-from ..._rules.conversation import Peer
-from ..._rules.sending import server_request_error, unrelated_notification_error
+from ..._connection.input_required.server import needs_session
+from ..._connection.subscriptions.changes import Change
+from ..._connection.tasks.board import TaskBoard
+from ..._connection.tasks.owner import TaskOwner
+from ..._connection.tasks.records import TaskRecord
+from ..._connection.tasks.settings import Tasks
+from ..._rules.conversation import Peer, is_same_principal
+from ..._rules.sending import no_tasks, server_request_error, unrelated_notification_error
 from ..._spec.errors import LocalProtocolError
 from ..._spec.registry import ALL_REVISIONS, MODERN_REVISIONS
 from ..._wire.setting_checks import (
@@ -50,7 +58,7 @@ from .events import (
     SessionWanted,
     ToolSchemaWanted,
 )
-from .exchange import ServerExchange, ServerExchangeCore
+from .exchange import ServerExchange, ServerExchangeCore, error_headers
 from .head import RequestHeadJudge
 from .hosted_transports import HostedTransports, without_streams
 from .lookup_answers import LookupAnswers
@@ -105,6 +113,9 @@ class ServerEndpoint:
             complete. `ask`: the application is asked who sends a request, by the event
             `CredentialsReceived`, and may take its time.
         old_paths: Where clients of 2024-11-05 are served; needs `sessions`.
+        tasks: How tasks are kept; both forms are declared then. None: the library takes no part in
+            tasks. A task belongs to its principal; without one, that of a session belongs to the
+            session, and that of 2026-07-28 to whoever knows its id.
         config: Limits and policies. Each session has the limits of a connection.
         wake: Called when output, an event or an earlier deadline appears where none was.
 
@@ -118,6 +129,7 @@ class ServerEndpoint:
         "__weakref__",
         "_answers",
         "_asks_credentials",
+        "_board",
         "_core",
         "_heads",
         "_hosted",
@@ -141,6 +153,7 @@ class ServerEndpoint:
         tool_schema: ToolSchema | Literal["ask"] | None = None,
         credentials: Literal["given", "ask"] = "given",
         old_paths: OldPaths | None = None,
+        tasks: Tasks | None = None,
         config: Config | None = None,
         wake: Callable[[], None] | None = None,
     ) -> None:
@@ -162,8 +175,11 @@ class ServerEndpoint:
             capabilities = without_streams(capabilities or {})
             if sessions is not None:  # no client can come back for the events of a log
                 sessions = attrs.evolve(sessions, event_log=None)
+        check_kind("tasks", tasks, Tasks, optional=True)
+        board = None if tasks is None else TaskBoard(tasks, core)
         settings: dict[str, Any] = {
             "instructions": instructions,
+            "tasks": board,
             # Pings make no sense where a client is reached by streams that it may close; comments
             # do.
             "config": attrs.evolve(core.config, ping_interval=None),
@@ -192,6 +208,7 @@ class ServerEndpoint:
         heads = RequestHeadJudge(core, service, served_from)
         post = PostReceiver(core, service, hosted, heads, lookups)
         self._core: Final = core
+        self._board: Final = board
         self._heads: Final = heads
         self._hosted: Final = hosted
         self._lookups: Final = lookups
@@ -220,7 +237,9 @@ class ServerEndpoint:
             headers: A mapping, or pairs, of names in any case and values, as text or bytes. For
                 HTTP/2, `:authority` belongs here as `host`.
             principal: Who sends it, as the transport has found out. A session is open only to the
-                principal that has opened it, compared by `==`.
+                principal that has opened it, compared by `principal_key`; by `==` without keys,
+                and also by `==` where a client of 2024-11-05 posts. A handler sees the principal
+                of the request that it handles.
             principal_key: A string that stands for the principal and for no one else, such as an
                 account's id. Needed with a principal where `Config.state_keys` are set: sealed
                 states are bound to it. It may be set later, as `ServerExchange.principal`.
@@ -379,14 +398,36 @@ class ServerEndpoint:
         message: str,
         data: JSONValue | Missing = MISSING,
         *,
+        status: int | None = None,
+        headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         now: float | None = None,
     ) -> bool:
         """Answer a request with an error: as `ServerConnection.send_error`.
 
         In 2026-07-28 the status is 404 for -32601, 400 for -32700, -32600, -32602 and -32020 to
-        -32022; else 200, as in the revisions before.
+        -32022; else 200, as in the revisions before. Another status may be given, such as 403 with
+        the challenge of a server that wants more scopes. It has no effect where the response has
+        begun as a stream, or is that of a batch: there the client gets the error only.
+
+        Args:
+            request: The request.
+            code: A JSON-RPC error code.
+            message: One concise sentence.
+            data: Any JSON value; left out if not given.
+            status: From 400 to 599; None: as above.
+            headers: Headers of a response with this status, beside those that every response has.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether the error goes out. False: the request was cancelled meanwhile.
+
+        Raises:
+            LocalProtocolError: The error has no JSON form, or the request is none of this endpoint.
+            ValueError: The status is none of an error, or the headers are not valid.
         """
-        done = self._enter(request, now).send_error(request, code, message, data)
+        more = () if status is None else error_headers(status, headers)
+        transport = self._enter(request, now)
+        done = transport.send_error(request, code, message, data, status, more)
         self._settle()
         return done
 
@@ -513,6 +554,7 @@ class ServerEndpoint:
         timeout: float | None = None,
         max_timeout: float | None = None,
         id: int | str | None = None,
+        task: bool | int = False,
         data: Any = None,
         now: float | None = None,
     ) -> OutgoingRequest:
@@ -521,7 +563,8 @@ class ServerEndpoint:
         One of `request` and `session` names the client. A message about a request goes out on the
         stream of its response; one about a session goes to the newest GET stream of the session,
         and waits in its event log if none is open. A request that no stream could carry ends at
-        once in `RequestFailed(NO_STREAM)`.
+        once in `RequestFailed(NO_STREAM)`. A request that becomes a task of the client is lost with
+        its session. Polls of the task go the way of the request, or to a GET stream after it.
 
         Raises:
             LocalProtocolError: As there; and where there is no session.
@@ -531,8 +574,40 @@ class ServerEndpoint:
             assert request is not None  # a session has a transport of its own
             raise _not_asked(request.peer, method)
         call = transport.machine.outgoing.send(
-            method, params, meta, progress, timeout, max_timeout, None, id, request, data, None
+            method,
+            params,
+            meta,
+            progress,
+            timeout,
+            max_timeout,
+            None,
+            id,
+            request,
+            data,
+            None,
+            task,
         )
+        self._settle()
+        return call
+
+    def resume_task(
+        self,
+        task_id: str,
+        method: str,
+        *,
+        session: Session,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> OutgoingRequest:
+        """Follow a task of the client of a session: as `ServerConnection.resume_task`."""
+        transport = self._at_session(session, now)
+        follower = transport.machine.outgoing.follower
+        if follower is None:
+            raise no_tasks()
+        call = follower.resume(task_id, method, timeout, max_timeout, data, None)
+        set_route(call, transport.streams)  # by which `cancel` finds the session
         self._settle()
         return call
 
@@ -715,8 +790,9 @@ class ServerEndpoint:
         *,
         now: float | None = None,
     ) -> bool:
-        """Open the session that a client has asked for; `SessionStarted` follows if it begins.
+        """Open the session that a client has asked for.
 
+        `SessionStarted` follows if it begins, and `SessionEnded` if its `initialize` is refused.
         `ServerExchange.refuse` refuses it instead.
 
         Args:
@@ -726,7 +802,7 @@ class ServerEndpoint:
             now: The caller's clock in seconds.
 
         Returns:
-            Whether the request goes on. False: it was ended meanwhile.
+            Whether a session was made. False: the request was ended meanwhile, or there is no room.
 
         Raises:
             LocalProtocolError: The question was answered already, or no session can have this id.
@@ -893,6 +969,158 @@ class ServerEndpoint:
         self._settle()
         return done
 
+    # ---------------------------------------------------------------------------------- tasks
+
+    def create_task(
+        self,
+        request: IncomingRequest,
+        *,
+        ttl_ms: int | Missing | None = MISSING,
+        poll_ms: int | Missing | None = MISSING,
+        message: str | None = None,
+        keep: JSONValue = None,
+        meta: JSONObject | None = None,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> Task | None:
+        """Answer a request with a task: as `ServerConnection.create_task`."""
+        owner = self._task_owner(self._enter(request, now))
+        task = owner.create(request, ttl_ms, poll_ms, message, keep, meta, at, None)
+        self._settle()
+        return task
+
+    def update_task(
+        self,
+        task: Task,
+        *,
+        message: str | Missing | None = MISSING,
+        ttl_ms: int | Missing | None = MISSING,
+        poll_ms: int | Missing | None = MISSING,
+        keep: JSONValue | Missing = MISSING,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Change what is said about a task: as `ServerConnection.update_task`."""
+        owner = self._owner_of(task, now)
+        return self._settled(owner.report(task, message, ttl_ms, poll_ms, keep, at, None))
+
+    def require_task_input(
+        self,
+        task: Task,
+        questions: Mapping[str, JSONObject],
+        *,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Ask the client questions about its task: as `ServerConnection.require_task_input`.
+
+        A question about a task of 2025-11-25 goes to the session in which the task was made, and
+        after it to the session of the same principal in which `tasks/result` is called.
+
+        Raises:
+            LocalProtocolError: As there; and for a task of 2025-11-25 where there are no sessions.
+        """
+        if task.open and not task.record.is_modern and self._hosted.store is None:
+            raise LocalProtocolError("STATE-006", needs_session("require_task_input", task.peer))
+        return self._settled(self._owner_of(task, now).ask(task, questions, at, None))
+
+    def complete_task(
+        self,
+        task: Task,
+        result: JSONObject,
+        *,
+        meta: JSONObject | None = None,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """End a task with its result: as `ServerConnection.complete_task`."""
+        return self._settled(self._owner_of(task, now).complete(task, result, meta, at, None))
+
+    def fail_task(
+        self,
+        task: Task,
+        code: int,
+        message: str,
+        data: JSONValue | Missing = MISSING,
+        *,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """End a task with an error: as `ServerConnection.fail_task`."""
+        return self._settled(self._owner_of(task, now).fail(task, code, message, data, at, None))
+
+    def cancel_task(
+        self,
+        task: Task,
+        *,
+        message: str | None = None,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Cancel a task from this side: as `ServerConnection.cancel_task`."""
+        return self._settled(self._owner_of(task, now).cancel(task, message, at, None))
+
+    def adopt_task(
+        self, record: TaskRecord, *, at: float | None = None, now: float | None = None
+    ) -> Task:
+        """Take over a task whose process has ended: as `ServerConnection.adopt_task`."""
+        self._board_at(now)
+        task = self._task_owner(self._hosted.whole).adopt(record, at, None)
+        self._settle()
+        return task
+
+    def provide_task(
+        self, wanted: TaskWanted, record: TaskRecord | None, *, now: float | None = None
+    ) -> None:
+        """Give the record of a task: as `ServerConnection.provide_task`."""
+        self._board_at(now).provide(wanted, record)
+        self._settle()
+
+    def provide_tasks(
+        self, wanted: TasksWanted, records: list[TaskRecord], *, now: float | None = None
+    ) -> None:
+        """Give a page of tasks: as `ServerConnection.provide_tasks`."""
+        self._board_at(now).provide_page(wanted, records)
+        self._settle()
+
+    def task_stored(
+        self, asked: TaskToStore, stored: bool = True, *, now: float | None = None
+    ) -> None:
+        """Say what became of a record: as `ServerConnection.task_stored`."""
+        self._board_at(now).stored(asked, stored)
+        self._settle()
+
+    def fail_task_lookup(
+        self,
+        asked: TaskQuestion,
+        text: str | None = None,
+        *,
+        no_room: bool = False,
+        now: float | None = None,
+    ) -> None:
+        """Say that the store has failed, or is full: as `ServerConnection.fail_task_lookup`."""
+        self._board_at(now).fail(asked, text, no_room=no_room)
+        self._settle()
+
+    def task_changed(self, record: TaskRecord, *, now: float | None = None) -> None:
+        """Say that another process has changed a task: as `ServerConnection.task_changed`."""
+        self._board_at(now).learn(record)
+        self._settle()
+
+    @property
+    def open_tasks(self) -> tuple[Task, ...]:
+        """The tasks that this process works on, oldest first."""
+        return () if self._board is None else tuple(self._board.handles.values())
+
+    @property
+    def followed_tasks(self) -> tuple[str, ...]:
+        """The ids of the tasks whose changes by other processes matter: see `ServerConnection`."""
+        return () if self._board is None else self._board.followed
+
+    def follows_task(self, task_id: str) -> bool:
+        """Whether a task is among `followed_tasks`; this costs less."""
+        return self._board is not None and self._board.follows(task_id)
+
     # --------------------------------------------------------------------------------- ending
 
     def end_session(self, session: Session, *, now: float | None = None) -> bool:
@@ -920,6 +1148,8 @@ class ServerEndpoint:
         core.closing = True
         self._heads.forget()
         self._lookups.close()
+        if self._board is not None:
+            self._board.close()
         for shared in self._hosted.shared():
             shared.core.now = core.now
             shared.end_all()
@@ -962,12 +1192,11 @@ class ServerEndpoint:
         """The open subscriptions of one client, as far as clients can be told apart, oldest first.
 
         Requests of 2026-07-28 belong to no session: they are those of the same principal, compared
-        by `==`. A client with a session has none.
+        as for `exchange`. A client with a session has none.
         """
         if peer.session is not None:
             return ()
-        principal = peer.principal
-        return tuple(one for one in self.listeners if one.request.principal == principal)
+        return tuple(one for one in self.listeners if is_same_principal(one.request, peer))
 
     @property
     def open_questions(self) -> tuple[Question, ...]:
@@ -984,7 +1213,8 @@ class ServerEndpoint:
         """Memory, by estimate, that requests hold: see `Config.max_held_bytes`.
 
         Sessions count with the facts that their clients gave about themselves, for which a quarter
-        of that limit is set apart. Output that waits to be sent does not count.
+        of that limit is set apart. Output that waits to be sent does not count, but that of relays
+        and of `replay_ended`, whose size is decided elsewhere, does.
         """
         held = self._core.held
         return held.bytes + held.sessions
@@ -1002,6 +1232,28 @@ class ServerEndpoint:
     def _settled(self, outcome: bool) -> bool:
         self._core.settle()
         return outcome
+
+    def _board_at(self, now: float | None) -> TaskBoard:
+        """The board of the tasks, at the time `now`."""
+        if now is not None:
+            self._core.tell(now)
+        if self._board is None:
+            raise no_tasks()
+        return self._board
+
+    def _task_owner(self, transport: RoutedTransport) -> TaskOwner:
+        """The part of a transport that has its tasks."""
+        tasks = transport.machine.tasks
+        if tasks is None:
+            raise no_tasks()
+        return tasks
+
+    def _owner_of(self, task: Task, now: float | None) -> TaskOwner:
+        """The part that has made a task."""
+        board, part = self._board_at(now), part_of(task)
+        if part.board is not board:
+            raise LocalProtocolError("OWN-022", f"{task!r} belongs to another endpoint")
+        return part
 
     def _answers_at(self, now: float | None) -> LookupAnswers:
         if now is not None:

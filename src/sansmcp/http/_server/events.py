@@ -25,6 +25,7 @@ class SessionStarted(Record):
 class SessionEnd(enum.Enum):
     """Why a session ended."""
 
+    REFUSED = "the `initialize` for which it was granted was refused"
     DELETED = "the client deleted it"
     EXPIRED = "the client was silent for too long"
     CLOSED = "this side ended it"

@@ -17,7 +17,7 @@ import attrs
 from ..._connection.timers import Timed
 from ..._rules.sending import Breach
 from ..._spec.errors import ErrorCode, LocalProtocolError
-from ..._wire.setting_checks import check_clock
+from ..._wire.setting_checks import check_clock, check_whole
 from ..._wire.values import Record, RequestId
 from .._headers import NO_FIELDS, Fields, Headers, Text, pairs_of, text_of
 from .._sse import encode_comment
@@ -158,7 +158,9 @@ class ExchangeRelay(Protocol):
         """The response is complete."""
         ...
 
-    def fail(self, cause: LookupEnd, text: str, status: int = 503) -> bool:
+    def fail(
+        self, cause: LookupEnd, text: str, status: int = 503, retry_after: int | None = None
+    ) -> bool:
         """End the exchange without the rest of the response."""
         ...
 
@@ -198,6 +200,21 @@ class BodyReceiver(Protocol):
 def has_bad_field(headers: Headers) -> bool:
     """Whether a name or a value is none that a header may have."""
     return any(not _NAME.fullmatch(name) or _CONTROLS.search(value) for name, value in headers)
+
+
+def error_headers(status: int, headers: Mapping[str, str] | Iterable[tuple[str, str]]) -> Headers:
+    """Headers of an error response, as a caller has given them.
+
+    Raises:
+        ValueError: The status is none of an error, a header is about the body, or it holds
+            characters that no header may hold.
+    """
+    more = tuple(
+        (name.lower().encode("ascii"), value.encode("latin-1")) for name, value in pairs_of(headers)
+    )
+    if not 400 <= status <= 599 or has_bad_field(more) or _OURS & {name for name, _ in more}:
+        raise ValueError(f"no response can have status {status} and the headers {more!r}")
+    return more
 
 
 def plain_response(status: int, text: str, common: Headers) -> tuple[int, Headers, bytes]:
@@ -380,8 +397,10 @@ class ServerExchangeCore:
         self.written_at = self.core.now
         self._has_output()
 
-    def start_ended(self, pieces: list[bytes]) -> None:
+    def start_ended(self, pieces: list[bytes], ledger: Ledger) -> None:
         """Make the whole response: a stream that ends with these pieces."""
+        self.ledger = ledger
+        ledger.waits(sum(map(len, pieces)))
         self.is_stream = True
         self.status = 200
         self.headers = _STREAM + self.common
@@ -467,10 +486,15 @@ class ServerExchangeCore:
         *,
         more: Headers = (),
         excerpt: bytes | None = None,
+        is_reported: bool = True,
     ) -> None:
-        """Answer with an error of the library, and report the breach."""
+        """Answer with an error of the library.
+
+        The breach is reported, unless the client may do this (`is_reported=False`).
+        """
         self.drop_body()
-        self.core.report(breach, excerpt)
+        if is_reported:
+            self.core.report(breach, excerpt)
         body = self.core.error_body(breach.text, breach.code, id, breach.data)
         self.answer(status, body, more)
 
@@ -715,12 +739,7 @@ class ServerExchange:
             ValueError: The status is none of an error, a header is about the body, or it holds
                 characters that no header may hold.
         """
-        more = tuple(
-            (name.lower().encode("ascii"), value.encode("latin-1"))
-            for name, value in pairs_of(headers)
-        )
-        if not 400 <= status <= 599 or has_bad_field(more) or _OURS & {name for name, _ in more}:
-            raise ValueError(f"no response can have status {status} and the headers {more!r}")
+        more = error_headers(status, headers)
         exchange = self._exchange
         core = exchange.core
         if now is not None:
@@ -801,17 +820,19 @@ class ServerExchange:
 
     def relay_failed(
         self,
-        text: str = "the process that serves this session has not answered: try again later",
+        text: str = "the process that serves this session has not answered",
         *,
         status: int = 503,
+        retry_after: int | None = None,
         now: float | None = None,
     ) -> bool:
         """End a relayed response whose rest will not come: an error, or the end of what was begun.
 
         Args:
             text: One sentence for the client, where the response is an error.
-            status: 503, which says that the client may try again; or 404, where the session turns
-                out not to exist.
+            status: 503, or 404 where the session turns out not to exist.
+            retry_after: After how many seconds the client may send the request again; None: it is
+                not told to, as the request may have been served.
             now: The caller's clock in seconds.
 
         Returns:
@@ -819,11 +840,14 @@ class ServerExchange:
 
         Raises:
             LocalProtocolError: The request was not carried.
-            ValueError: The status is neither 404 nor 503.
+            ValueError: The status is neither 404 nor 503, or `retry_after` is negative.
         """
         if status not in (404, 503):
             raise ValueError(f"status must be 404 or 503, not {status!r}")
-        return self._settled(self._relay(now).fail(LookupEnd.FAILED, text, status))
+        if retry_after is not None:
+            check_whole("retry_after", retry_after, 0)
+        relay = self._relay(now)
+        return self._settled(relay.fail(LookupEnd.FAILED, text, status, retry_after))
 
     def _relay(self, now: float | None) -> ExchangeRelay:
         exchange = self._exchange

@@ -108,7 +108,11 @@ class RequestHeadJudge:
         methods = self.methods_at(exchange)
         if exchange.method.encode("latin-1", "replace") not in methods:
             breach = Breach("OWN-037", f"{exchange.method[:20]!r} is not served here")
-            exchange.refuse(405, breach, more=((b"allow", b", ".join(methods)),))
+            allowed = (b"allow", b", ".join(methods))
+            # Clients are free to ask for a stream, and to end a session: 405 only says that they
+            # cannot.
+            is_breach = exchange.method not in ("GET", "DELETE")
+            exchange.refuse(405, breach, more=(allowed,), is_reported=is_breach)
         elif self._core.closing:
             exchange.refuse(503, CLOSING)
         elif exchange.method == "POST":

@@ -88,7 +88,10 @@ class HostedTransports:
         return self._stateless.get(fields.raw.get(VERSION_FIELD, ASSUMED))
 
     def stateless(self, fields: Fields) -> SharedTransport:
-        """The transport of the legacy revision that the headers name, which is one of ours."""
+        """The transport of the legacy revision that the headers name, which is one of ours.
+
+        Keeps HDR-003, COMPAT-014: headers that name none mean 2025-03-26.
+        """
         revision = fields.get(VERSION_FIELD) or ASSUMED.decode()
         field = revision.encode()
         transport = self._stateless.get(field)

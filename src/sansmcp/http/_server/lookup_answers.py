@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..._rules.sending import Breach
@@ -11,6 +11,7 @@ from ..._wire.setting_checks import check_object, check_text, check_whole
 from ..._wire.values import JSONObject
 from .._headers import Text, text_of
 from .._sse import encode_event
+from .bodies import HeldOutput
 from .core import ServerEndpointCore
 from .events import (
     CredentialsReceived,
@@ -126,11 +127,11 @@ class LookupAnswers:
             return False
         self._core.at, exchange = lookup.at, lookup.exchange
         if exchange.method == "GET":
-            store.open_old(exchange, session_id)
+            is_there = store.open_old(exchange, session_id)
         else:
-            self._post.session_granted(exchange, lookup.body, lookup.id, session_id)
+            is_there = self._post.session_granted(exchange, lookup.body, lookup.id, session_id)
         self._lookups.release(lookup)
-        return True
+        return is_there
 
     def refuse_session(self, question: SessionWanted) -> bool:
         """Say that there is no such session: 404."""
@@ -168,7 +169,8 @@ class LookupAnswers:
         stream = question.stream
         if stream is None:
             raise LocalProtocolError("OWN-063", f"{question!r} resumes no stream")
-        size = _check_events(events, question.after)
+        checked = _checked_events(events, question.after)
+        size = sum(len(message) for _, message in checked)
         limit = self._core.config.max_unsent_bytes
         if size > limit:
             text = f"the events have {size} bytes, and max_unsent_bytes is {limit}"
@@ -176,10 +178,15 @@ class LookupAnswers:
         lookup = self._take(question, SessionWanted)
         if lookup is None:
             return False
-        exchange, tag = lookup.exchange, tag_of(question.session_id.encode())
-        exchange.start_ended(
-            [encode_event(message, id=event_id(tag, stream, event)) for event, message in events]
-        )
+        exchange, held = lookup.exchange, self._core.held
+        tag = tag_of(question.session_id.encode())
+        if held.has_room_for(size):
+            exchange.start_ended(
+                [encode_event(text, id=event_id(tag, stream, event)) for event, text in checked],
+                HeldOutput(held),
+            )
+        else:
+            exchange.refuse_for_memory(lookup.id)
         self._lookups.release(lookup)
         return True
 
@@ -188,9 +195,9 @@ class LookupAnswers:
     def replay(self, question: ReplayWanted, events: StoredEvents | None, more: bool) -> bool:
         """Give the next portion of the events that a client has come back for."""
         _check_kind(question, ReplayWanted)
-        if more and not events:
+        checked = _checked_events(events or (), question.after)
+        if more and not checked:
             raise LocalProtocolError("OWN-063", "more=True needs events to go on from")
-        _check_events(events or (), question.after)
         lookup = self._lookups.take(question)
         if lookup is None:
             return False
@@ -200,7 +207,7 @@ class LookupAnswers:
         if events is None and stream.is_unknown:
             stream.refuse_unknown()
         else:
-            stream.replayed(events or (), more, lookup.upto)
+            stream.replayed(checked, more, lookup.upto)
         self._lookups.release(lookup)
         transport.core.settle()
         return True
@@ -273,16 +280,22 @@ def _encoded(text: Text) -> bytes:
     return text if isinstance(text, bytes) else text.encode("latin-1", "replace")
 
 
-def _check_events(events: StoredEvents, after: int) -> int:
-    """The bytes of stored events.
+def _checked_events(events: Iterable[Any], after: int) -> list[tuple[int, bytes]]:
+    """Stored events, read once and checked before their request is gone on with.
 
     Raises:
-        LocalProtocolError: They do not follow that event in rising order.
+        LocalProtocolError: They are no pairs of a number and bytes, or do not follow that event in
+            rising order.
     """
-    size, last = 0, after
+    checked: list[tuple[int, bytes]] = []
+    last = after
     for event, message in events:
+        if type(event) is not int or not isinstance(message, bytes):
+            kinds = f"{type(event).__name__} and {type(message).__name__}"
+            text = f"a stored event is its number and the bytes of its message, not {kinds}"
+            raise LocalProtocolError("OWN-063", text)
         if event <= last:
             raise LocalProtocolError("OWN-063", f"event {event} does not follow event {last}")
         last = event
-        size += len(message)
-    return size
+        checked.append((event, message))
+    return checked

@@ -8,7 +8,7 @@ Source: MCP 2025-11-25, basic/transports.
 
 from __future__ import annotations
 
-from ..._connection.request_state import check_principal_key
+from ..._connection.input_required.request_state import check_principal_key
 from ..._spec.errors import ErrorCode, LocalProtocolError
 from .core import ServerEndpointCore, Service
 from .events import SessionEnd

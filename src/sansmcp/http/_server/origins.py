@@ -35,9 +35,9 @@ _NUMBER: Final = re.compile(r"0x[0-9a-f]*|[0-9]+")
 _IPV4_PARTS: Final = 4
 _SHOWN: Final = 80
 
-_EXPOSED: Final = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After"
+_EXPOSED: Final = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, DPoP-Nonce, Retry-After"
 _ALLOWED_FIELDS: Final = (
-    b"Accept, Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, "
+    b"Accept, Authorization, Content-Type, DPoP, Last-Event-ID, Mcp-Method, Mcp-Name, "
     b"MCP-Protocol-Version, Mcp-Session-Id"
 )
 _PREFLIGHT_SECONDS: Final = b"600"

@@ -363,11 +363,15 @@ class PostReceiver:
 
     def session_granted(
         self, exchange: ServerExchangeCore, body: bytes | bytearray, id: Any, name: str | None
-    ) -> None:
-        """Go on with an `initialize` whose session the application has granted."""
+    ) -> bool:
+        """Go on with an `initialize` whose session the application has granted.
+
+        Returns:
+            Whether there was room for the session.
+        """
         # Decoded again: the application owns the params that it was shown.
         message: Any = self._core.config.codec.decode(body.removeprefix(BOM))
-        self._open(exchange, message, id, body, name)
+        return self._open(exchange, message, id, body, name)
 
     def _open(
         self,
@@ -376,8 +380,8 @@ class PostReceiver:
         id: Any,
         body: bytes | bytearray,
         name: str | None,
-    ) -> None:
-        """Open a session, unless its `initialize` comes to nothing."""
+    ) -> bool:
+        """Open a session, unless its `initialize` comes to nothing; False: there was no room."""
         store = self._hosted.store
         assert store is not None  # which opens it
         session = store.open(exchange, message, id, name)
@@ -385,6 +389,7 @@ class PostReceiver:
             self._receive_in_session(exchange, session, message, message, body)
             if session.core.conversation.phase is Phase.NEW:
                 store.forget(session)
+        return session is not None
 
     def _receive_in_session(
         self,
@@ -497,6 +502,7 @@ class PostReceiver:
             return
         transport.core.now = self._core.now
         route = transport.streams
+        route.principal = exchange.principal  # with newer credentials, perhaps
         transport.sender = exchange
         if is_object(value):
             transport.machine.receive_object(value, route, None, body)

@@ -12,7 +12,7 @@ from ..._spec.errors import ErrorCode, LocalProtocolError
 from ..._wire.values import Record
 from .._headers import Headers
 from .events import RelayEnded
-from .exchange import RETRY_AFTER, LookupEnd, ServerExchange, ServerExchangeCore
+from .exchange import LookupEnd, ServerExchange, ServerExchangeCore
 
 _LENGTH: Final = b"content-length"
 _OF_CONNECTION: Final = frozenset(
@@ -20,7 +20,10 @@ _OF_CONNECTION: Final = frozenset(
 )
 """Headers of a response that belong to a connection or a server, and not to the message."""
 _CORS: Final = b"access-control-"
-_UNANSWERED: Final = "the process that serves this session has not answered: try again later"
+_UNANSWERED: Final = (
+    "the process that serves this session has not answered: whether the request was served is not "
+    "known"
+)
 
 
 @final
@@ -173,7 +176,9 @@ class Relay:
         self.exchange.end()
         return True
 
-    def fail(self, cause: LookupEnd, text: str, status: int = 503) -> bool:
+    def fail(
+        self, cause: LookupEnd, text: str, status: int = 503, retry_after: int | None = None
+    ) -> bool:
         """End the exchange without the rest of the response: an error where nothing was sent.
 
         Returns:
@@ -190,7 +195,8 @@ class Relay:
             id = None if exchange.lookup is None else exchange.lookup.id
             code = ErrorCode.INTERNAL_ERROR if status == 503 else ErrorCode.INVALID_REQUEST
             body = exchange.core.error_body(text, code, id)
-            exchange.answer(status, body, RETRY_AFTER if status == 503 else ())
+            more = () if retry_after is None else ((b"retry-after", b"%d" % retry_after),)
+            exchange.answer(status, body, more)
         return True
 
     def _may_go_on(self, state: RelayState, verb: str) -> bool:
@@ -204,7 +210,7 @@ class Relay:
     def _close(self, state: RelayState) -> None:
         self.over = True
         self._state = state
-        self.exchange.route = self.exchange.ledger = None
+        self.exchange.route = None
         del self._table.relays[self]
 
     def _lose(self, cause: LookupEnd) -> None:
@@ -214,12 +220,14 @@ class Relay:
     # ----------------------------------------------------------------------- of the exchange
 
     def waits(self, size: int) -> None:
-        """So many bytes wait to be taken off the exchange."""
+        """So many bytes wait to be taken off the exchange. They count as held by its request."""
         self._unsent += size
+        self.exchange.core.held.bytes += size
 
     def taken(self, size: int) -> None:
-        """So many bytes were taken off the exchange."""
+        """So many bytes were taken off the exchange, perhaps after the relay was over."""
         self._unsent -= size
+        self.exchange.core.held.bytes -= size
 
     def drop(self) -> None:
         """Forget the output that waits: no one will read it."""

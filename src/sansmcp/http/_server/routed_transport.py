@@ -24,12 +24,14 @@ from ..._connection.handles import (
     route_of,
 )
 from ..._connection.machine import ServerMachine
+from ..._connection.tasks.board import TaskBoard
 from ..._connection.transport import Transport
 from ..._rules.conversation import Peer
 from ..._rules.messages import judge_posted_batch
 from ..._rules.sending import Breach
 from ..._spec.errors import ErrorCode, LocalProtocolError
 from ..._wire.values import JSONObject, JSONValue, Missing, RequestId, Side, table_key
+from .._headers import Headers
 from .core import ServerEndpointCore
 from .events import MessageUndelivered
 from .exchange import ServerExchangeCore
@@ -96,6 +98,7 @@ class RoutedTransport(Transport):
         instructions: str | None,
         revisions: Sequence[str],
         config: Config,
+        tasks: TaskBoard | None,
     ) -> None:
         self.endpoint: ServerEndpointCore = endpoint
         core = Core(
@@ -108,9 +111,10 @@ class RoutedTransport(Transport):
             wake=None,
             newline=b"",
             timers=endpoint.timers,
+            tasks=None if tasks is None else tasks.settings,
         )
         core.events = endpoint.events
-        self.machine: ServerMachine = ServerMachine(core, instructions)
+        self.machine: ServerMachine = ServerMachine(core, instructions, tasks)
         self.sender: ServerExchangeCore | None = None
         self.is_modern: bool = False
         self.asking: OutgoingRequest | None = None
@@ -192,18 +196,34 @@ class RoutedTransport(Transport):
     # ------------------------------------------------------------------------------ answering
 
     def send_error(
-        self, request: IncomingRequest, code: int, message: str, data: JSONValue | Missing
+        self,
+        request: IncomingRequest,
+        code: int,
+        message: str,
+        data: JSONValue | Missing,
+        status: int | None = None,
+        more: Headers = (),
     ) -> bool:
-        """Answer a request with an error, which has a status; return whether it goes out."""
+        """Answer a request with an error, which has a status; return whether it goes out.
+
+        Args:
+            request: The request.
+            code: The code.
+            message: The message.
+            data: The data.
+            status: The status of a response that has not begun; None: that of the code.
+            more: Headers of such a response beside the usual ones.
+        """
         route = route_of(request)
         if request.open and not route.is_batch:
             modern = is_modern(request)
             right = self.machine.messages.modern_code(code, data) if modern else code
-            route.status = _error_status(right, modern)
+            route.status = _error_status(right, modern) if status is None else status
+            route.more = more
         try:
             return self.machine.incoming.send_error(request, code, message, data, None)
         except LocalProtocolError:
-            route.status = 200
+            route.status, route.more = 200, ()
             raise
 
     def request_answered(self, request: IncomingRequest) -> None:
@@ -293,3 +313,8 @@ class RoutedTransport(Transport):
     def before_timer(self) -> None:
         """A timer of the transport is about to fire."""
         self.core.now = self.endpoint.now
+
+    def after_timer(self) -> None:
+        """A timer has fired: what it sent may have found no reader."""
+        if self.core.needs_settle:
+            self.core.settle()

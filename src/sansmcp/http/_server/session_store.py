@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from ..._connection.changes import Change, ResourceUpdated
 from ..._connection.core import Core
 from ..._connection.handles import IncomingRequest, route_of
+from ..._connection.subscriptions.changes import Change, ResourceUpdated
+from ..._rules.conversation import is_same_principal
 from ..._rules.sending import Breach
 from ..._spec.errors import ErrorCode, LocalProtocolError
 from ..._wire.values import JSONObject, is_object
@@ -36,6 +37,10 @@ from .streams import parse_event_id, tag_of
 _NO_SESSION: Final = (
     "there is no such session here: open another by initialize; "
     "if several workers share this address, each knows only the sessions that it has opened"
+)
+_NO_SHARED_SESSION: Final = (
+    "there is no such session: it has ended, or the worker that had opened it has ended; open "
+    "another by initialize"
 )
 _OLD_QUERY: Final = "session_id="
 _QUOTED: Final = re.compile("%([0-9A-Fa-f]{2})")
@@ -143,7 +148,7 @@ class SessionStore:
         """Open a session for an `initialize`; None: there is no room, and the exchange says so."""
         transport = self._open(exchange, id, name, is_old=False)
         if transport is not None and not self.reserve(transport, exchange, message, id):
-            self.forget(transport)
+            self._remove(transport)
             return None
         return transport
 
@@ -200,6 +205,7 @@ class SessionStore:
             self._settings,
             name.encode(),
             exchange.principal,
+            exchange.principal_key,
             is_old=is_old,
             **self._transport_settings,
         )
@@ -216,7 +222,16 @@ class SessionStore:
         self._core.events.append(SessionStarted(session=transport.session))
 
     def forget(self, transport: SessionTransport) -> None:
-        """Forget a session, since its `initialize` was refused or it is over."""
+        """Forget a session, since its `initialize` was refused.
+
+        An application that has granted the session learns that it is over.
+        """
+        if transport.is_open and self._settings.opening == ASK:
+            ended = SessionEnded(session=transport.session, cause=SessionEnd.REFUSED)
+            self._core.events.append(ended)
+        self._remove(transport)
+
+    def _remove(self, transport: SessionTransport) -> None:
         transport.is_open = False
         self._core.held.sessions -= transport.held_bytes
         transport.held_bytes = 0
@@ -233,7 +248,7 @@ class SessionStore:
         if (
             transport is None
             or raw.get(VERSION_FIELD) != transport.revision_field
-            or transport.principal != exchange.principal
+            or not is_same_principal(transport, exchange)
             or transport.is_old
             or fields.repeated
         ):
@@ -263,7 +278,7 @@ class SessionStore:
             self._ask_for(exchange, name, id, body)
             return None
         # A session of another principal is no session: nothing else may be learned of it.
-        if transport is None or transport.is_old or transport.principal != exchange.principal:
+        if transport is None or transport.is_old or not is_same_principal(transport, exchange):
             self.refuse_unknown(exchange, id)
             return None
         revision, agreed = fields.get(VERSION_FIELD), transport.session.revision
@@ -278,7 +293,9 @@ class SessionStore:
 
         Keeps SESS-008.
         """
-        exchange.refuse(404, Breach("SESS-008", _NO_SESSION), id)
+        # Where the application knows the sessions of all workers, another cause is likely.
+        text = _NO_SHARED_SESSION if self._settings.unknown == ASK else _NO_SESSION
+        exchange.refuse(404, Breach("SESS-008", text), id)
 
     def _asks_for(self, exchange: ServerExchangeCore, name: str) -> bool:
         """Whether the application is asked for a session that is not open here."""
@@ -315,7 +332,7 @@ class SessionStore:
     def over(self, transport: SessionTransport) -> None:
         """Report the end of a session: everything that was open in it has ended."""
         cause = transport.end_cause or SessionEnd.OVERFLOW
-        self.forget(transport)
+        self._remove(transport)
         transport.streams.end()
         self._core.events.append(SessionEnded(session=transport.session, cause=cause))
 
@@ -341,8 +358,11 @@ class SessionStore:
 
     # ---------------------------------------------------------------------------- 2024-11-05
 
-    def open_old(self, exchange: ServerExchangeCore, name: str | None = None) -> None:
+    def open_old(self, exchange: ServerExchangeCore, name: str | None = None) -> bool:
         """Open the session of a client of 2024-11-05, and tell the client where it may post.
+
+        Returns:
+            Whether there is room for it. If not, the exchange was answered.
 
         Keeps HSSE-002.
         """
@@ -350,12 +370,13 @@ class SessionStore:
         assert old_paths is not None  # one of which the client has called
         transport = self._open(exchange, None, name, is_old=True)
         if transport is None:
-            return
+            return False
         transport.streams.open_old(exchange)
         id = transport.session.id
         quoted = _RESERVED.sub(lambda match: f"%{ord(match[0]):02X}", id)
         target = f"{old_paths.post}?{_OLD_QUERY}{quoted}"
         exchange.write(encode_event(target.encode(), type="endpoint"))
+        return True
 
     def find_old(
         self, exchange: ServerExchangeCore, id: Any, body: bytes | bytearray
@@ -373,6 +394,8 @@ class SessionStore:
             if (
                 transport is not None
                 and transport.is_old
+                and is_same_principal(transport, exchange)
+                # Requests have the principal of the one stream, since all responses go there.
                 and transport.principal == exchange.principal
             ):
                 transport.touch()

@@ -14,7 +14,9 @@ from ..._connection.handles import (
     Batch,
     IncomingRequest,
     OutgoingRequest,
+    Purpose,
     is_task,
+    purpose_of,
     route_of,
     set_route,
 )
@@ -22,6 +24,7 @@ from ..._connection.timers import Timed
 from ..._rules.sending import Breach
 from ..._rules.state_tables import StateTrigger
 from ..._wire.values import JSONObject, JSONValue, Missing, RequestId
+from .._headers import Headers
 from .core import ServerEndpointCore
 from .events import EventToStore, SessionEnd
 from .exchange import ServerExchangeCore
@@ -71,6 +74,7 @@ class SessionTransport(RoutedTransport):
         settings: How sessions are kept.
         field: The id of the session, as it stands in the header for it.
         principal: Who opens the session.
+        principal_key: A string that stands for the principal.
         is_old: Whether it is the session of a client of 2024-11-05.
         transport_settings: As for `RoutedTransport`.
 
@@ -81,6 +85,7 @@ class SessionTransport(RoutedTransport):
         is_open: Whether requests of the client are still served.
         is_old: Whether it is the session of a client of 2024-11-05.
         principal: Who opened the session.
+        principal_key: A string that stands for the principal.
         revision_field: The agreed revision, as it stands in the header for it; empty before.
         session: The handle of the session.
         streams: The streams of the session.
@@ -98,6 +103,7 @@ class SessionTransport(RoutedTransport):
         "is_old",
         "is_open",
         "principal",
+        "principal_key",
         "revision_field",
         "session",
         "streams",
@@ -111,6 +117,7 @@ class SessionTransport(RoutedTransport):
         settings: Sessions,
         field: bytes,
         principal: Any,
+        principal_key: str | None = None,
         *,
         is_old: bool = False,
         **transport_settings: Any,
@@ -127,6 +134,7 @@ class SessionTransport(RoutedTransport):
         self.is_open: bool = True
         self.is_old: bool = is_old
         self.principal: Any = principal
+        self.principal_key: str | None = principal_key
         self.revision_field: bytes = b""
         self.streams: SessionStreams = SessionStreams(
             self, settings, field, principal, is_old=is_old
@@ -134,7 +142,7 @@ class SessionTransport(RoutedTransport):
         self.session: Session = Session(self)
         core = self.core
         core.peer.session = self.session
-        core.peer.principal = principal
+        core.peer.principal, core.peer.principal_key = principal, principal_key
         core.info, core.capabilities = whole.info, whole.capabilities
         core.decoder = whole.decoder
         core.conversation.gates[core.side] = whole.conversation.gates[core.side]
@@ -168,6 +176,16 @@ class SessionTransport(RoutedTransport):
         """Changes wait for a stream that is open, and for room."""
         return super().is_congested(None) or self.streams.connected is None
 
+    def reaches_peer(self) -> bool:
+        """Whether a GET stream of the client is open."""
+        return self.streams.connected is not None
+
+    def anonymous_owner(self) -> str:
+        """Without a principal, tasks belong to the session; its id is a secret, and not told."""
+        import hashlib  # imported only where there are tasks
+
+        return f"session {hashlib.sha256(self.field).hexdigest()}"
+
     def response_replaced(self, request: IncomingRequest) -> None:
         """There is no session without the response to `initialize`."""
         if request.method == "initialize":
@@ -175,15 +193,18 @@ class SessionTransport(RoutedTransport):
         super().response_replaced(request)
 
     def before_send(self, call: OutgoingRequest) -> None:
-        """A request that belongs to none of the client's requests goes to a GET stream."""
-        if route_of(call) is None:
+        """A request that belongs to none of the client's requests goes to a GET stream.
+
+        So does a poll of a task whose own stream is over.
+        """
+        route = route_of(call)
+        if route is None or (purpose_of(call) is Purpose.TASK and not _arrives(route)):
             set_route(call, self.streams)  # by which the endpoint finds this transport
         super().before_send(call)
 
     def cancellation(self, call: OutgoingRequest, message: bytes | None) -> bytes | None:
         """A cancellation goes where it can still arrive."""
-        route = route_of(call)
-        if route.over or not route.takes():
+        if not _arrives(route_of(call)):
             set_route(call, self.streams)
         return message
 
@@ -224,10 +245,16 @@ class SessionTransport(RoutedTransport):
     # --------------------------------------------------------------------- opening and ending
 
     def send_error(
-        self, request: IncomingRequest, code: int, message: str, data: JSONValue | Missing
+        self,
+        request: IncomingRequest,
+        code: int,
+        message: str,
+        data: JSONValue | Missing,
+        status: int | None = None,
+        more: Headers = (),
     ) -> bool:
         """Answer a request with an error; there is no session without a result of `initialize`."""
-        done = super().send_error(request, code, message, data)
+        done = super().send_error(request, code, message, data, status, more)
         if request.method == "initialize":
             self._owner.forget(self)
         return done
@@ -338,3 +365,8 @@ class SessionTransport(RoutedTransport):
     ) -> bool:
         """A client of 2024-11-05 is answered on its stream."""
         return not self.is_old and super().answers_unreadable(breach, route, raw_id, batch)
+
+
+def _arrives(route: Any) -> bool:
+    """Whether a message before the last one would arrive by this route."""
+    return not route.over and bool(route.takes())

@@ -101,12 +101,14 @@ class SessionState(Protocol):
         field: The id of the session, as it stands in the header for it.
         machine: The parts of the transport of the session.
         principal: Who opened the session.
+        principal_key: A string that stands for the principal.
         is_open: Whether requests of the client are still served.
     """
 
     field: bytes
     machine: ServerMachine
     principal: Any
+    principal_key: str | None
     is_open: bool
 
     @property
@@ -138,6 +140,11 @@ class Session:
     def principal(self) -> Any:
         """Who opened the session, as the transport found out; no one else is let in."""
         return self._state.principal
+
+    @property
+    def principal_key(self) -> str | None:
+        """A string that stands for the principal, as it was given; None without one."""
+        return self._state.principal_key
 
     @property
     def peer(self) -> Peer:

@@ -17,6 +17,7 @@ from ..._rules.state_tables import Phase
 from ..._spec.modern_methods import MODERN_REVISION
 from ..._spec.registry import DIALECTS, GATES
 from ..._wire.values import JSONObject, JSONValue, RequestId, table_key
+from .._headers import Headers
 from .._sse import encode_event
 from .core import ServerEndpointCore
 from .exchange import ServerExchangeCore
@@ -37,6 +38,7 @@ class PostResponse:
         held: Changes that wait for room, as messages, each once; None: there were none yet.
         id: The id of the request, as it came; of the requests in a batch, a tuple of all.
         is_batch: Whether the POST has a batch.
+        more: Headers of the response beside the usual ones, where it is no stream.
         over: Whether nothing more goes out on it.
         principal: Who sent the request.
         principal_key: A string that stands for the principal in a seal.
@@ -52,6 +54,7 @@ class PostResponse:
         "held",
         "id",
         "is_batch",
+        "more",
         "over",
         "principal",
         "principal_key",
@@ -78,6 +81,7 @@ class PostResponse:
         self.is_batch: bool = is_batch
         self.request_id: RequestId | None = None
         self.status: int = 200
+        self.more: Headers = ()
         self.closing: bool = False
         self.over: bool = False
         self.held: dict[bytes, None] | None = None
@@ -89,14 +93,18 @@ class PostResponse:
         return self.exchange is not None and self.exchange.takes_stream
 
     def deliver(self, message: bytes) -> bool:
-        """Send one message; False: it is lost."""
+        """Send one message; False: it is lost.
+
+        Keeps SUBS-018: the acknowledgement of a subscription is not the last message of its
+        response, so it starts a stream.
+        """
         exchange = self.exchange
         if exchange is None:
             return False
         if self.closing and not exchange.is_stream and (exchange.json_first or self.status >= 400):
             self.over = True
             self.exchange = exchange.ledger = None
-            exchange.answer(self.status, message)
+            exchange.answer(self.status, message, self.more)
             return True
         if not exchange.takes_stream:
             return False
@@ -217,6 +225,10 @@ class SharedTransport(RoutedTransport):
                 core.needs_settle = True
         elif not route.deliver(message):
             self.lost(route)
+
+    def reaches_peer(self) -> bool:
+        """No: each message goes to the response of a request, and there is no other stream."""
+        return False
 
     def settle(self) -> bool:
         """End the requests of clients that do not read."""

@@ -18,6 +18,7 @@ from ..._connection.events import LimitReached
 from ..._connection.handles import OutgoingRequest
 from ..._rules.sending import Breach
 from ..._wire.values import RequestId
+from .._headers import Headers
 from .._sse import encode_event
 from .event_log import EventLog, History, HistoryOwner
 from .exchange import Ledger, ServerExchangeCore
@@ -123,9 +124,10 @@ class Stream:
         is_opening: Whether it is the response to `initialize`, whose head names the session. No
             message comes before it, since there is no session before it.
         listens: Whether it began with a GET, for messages that belong to no request.
+        more: Headers of the response to its request beside the usual ones, where it is no stream.
         number: Its number within the session, once it has had an event; else 0.
         over: Whether nothing more goes out on it.
-        principal: Who opened the session.
+        principal: Who sent the request that it began with, else who opened the session.
         request_id: The id of the request whose response is the last message; None for a batch.
         sent: The last event that was written to this exchange.
         status: The status of the response, where it is no stream.
@@ -143,6 +145,7 @@ class Stream:
         "is_batch",
         "is_opening",
         "listens",
+        "more",
         "number",
         "over",
         "principal",
@@ -163,9 +166,10 @@ class Stream:
         self.number: int = 0
         self.exchange: ServerExchangeCore | None = exchange
         self.listens: bool = listens
-        self.principal: Any = streams.principal
+        self.principal: Any = streams.principal if exchange is None else exchange.principal
         self.request_id: RequestId | None = None
         self.status: int = 200
+        self.more: Headers = ()
         self.events: int = 0
         self.sent: int = 0
         self.unseen: int = 1
@@ -217,7 +221,7 @@ class Stream:
             # The end of nearly every stream: the client does not see that it was one.
             self.over = True
             self.exchange = None
-            exchange.answer(self.status, message)
+            exchange.answer(self.status, message, self.more)
             return True
         elif not exchange.takes_stream or (self.is_opening and not last):
             return False
@@ -503,8 +507,10 @@ class SessionStreams:
         is_batch: As for any route.
         is_old: Whether the session is that of a client of 2024-11-05, with one stream only.
         listening: The GET streams that are not over; the one that was opened last is the last.
+        more: As for any route.
         over: No message is the end of this route, so that none ends an exchange.
-        principal: Who opened the session.
+        principal: Who opened the session; for a client of 2024-11-05, who sent the last message,
+            and is equal to that one.
         request_id: As for any route.
         settings: How sessions are kept.
         status: As for any route.
@@ -522,6 +528,7 @@ class SessionStreams:
         "is_batch",
         "is_old",
         "listening",
+        "more",
         "over",
         "principal",
         "request_id",
@@ -553,6 +560,7 @@ class SessionStreams:
         self.is_batch: bool = False
         self.request_id: RequestId | None = None
         self.status: int = 200
+        self.more: Headers = ()
         self._begun: dict[int, Stream] = {}  # streams with an event that are not over, by number
         self._count = 0  # of streams that have had an event
         # Most sessions never have an event, and few streams are ever read out of the log.

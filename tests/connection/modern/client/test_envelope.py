@@ -1,4 +1,4 @@
-"""What a client of 2026-07-28 states in the `_meta` of each request.
+"""The `_meta` that a client of 2026-07-28 sends with each request.
 
 Rules: META-009, META-012, META-017, LOG-010, PROG-002, CAP-009.
 """
@@ -41,7 +41,7 @@ REQUESTS: list[Callable[[ClientConnection], object]] = [
 def test_every_request_has_its_envelope(
     ask: Callable[[ClientConnection], object], meta: JSONObject | None
 ) -> None:
-    """A server that remembers nothing refuses the one that has none (META-009)."""
+    """A stateless server must refuse a request without it (META-009)."""
     client = modern_client()
     ask(client)
     (message,) = sent(client)
@@ -66,7 +66,7 @@ def test_notifications_have_none() -> None:
 
 @pytest.mark.parametrize("codec", [Config().codec, MsgspecCodec()])
 def test_params_are_neither_changed_nor_kept(codec: Codec) -> None:
-    """The caller may use the same dict for the next call, and change it."""
+    """The caller may change the dict and use it for the next call."""
     client = modern_client(config=Config(codec=codec))
     params: JSONObject = {"name": "t", "arguments": {"deep": [{"a": 1}]}, "_meta": {"x": {"y": 1}}}
     meta: JSONObject = {"z": {"a": 1}}
@@ -82,7 +82,7 @@ def test_params_are_neither_changed_nor_kept(codec: Codec) -> None:
 
 
 def test_what_the_verb_is_given_wins_over_the_params() -> None:
-    """The arguments of the verb are later than the params."""
+    """An argument of the verb must replace the same member of the params."""
     client = modern_client()
     params: JSONObject = {"_meta": {"x": 1, "y": 1, LEVEL: "debug", "progressToken": "old"}}
     meta: JSONObject = {"x": 2, LEVEL: "info", "progressToken": "new"}
@@ -112,7 +112,7 @@ def test_trace_context_and_foreign_keys_go_through_untouched() -> None:
 
 
 def test_no_key_is_written_twice() -> None:
-    """Which of the two counts would be the reader's choice."""
+    """Readers differ in which of two equal keys they use."""
     client = modern_client()
     theirs: list[JSONObject] = [
         {"_meta": None},
@@ -130,7 +130,7 @@ def test_no_key_is_written_twice() -> None:
 
 
 def test_capabilities_of_other_revisions_stay_at_home() -> None:
-    """A server that is told of tasks would be right to use them."""
+    """A server that is told of tasks could use them."""
     declared: JSONObject = {
         "roots": {"listChanged": True},
         "sampling": {"context": {}},
@@ -150,7 +150,7 @@ def test_capabilities_of_other_revisions_stay_at_home() -> None:
 
 
 def test_nothing_declared_is_said_too() -> None:
-    """The member is required, and empty means none (CAP-009)."""
+    """The member is required, and an empty object means no capabilities (CAP-009)."""
     client = ClientConnection(info=CLIENT_INFO, revisions=(MODERN,))
     client.start()
     (probe,) = sent(client)
@@ -158,7 +158,7 @@ def test_nothing_declared_is_said_too() -> None:
 
 
 def test_without_info_the_probe_is_nameless_too() -> None:
-    """One who does not want to be known begins with the first message (META-012)."""
+    """A client that hides its name must do so from the first message on (META-012)."""
     client = new_client(revisions=(MODERN,), config=Config(send_info=False))
     client.start()
     (probe,) = sent(client)
@@ -187,7 +187,7 @@ UNLAWFUL: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("given", "rule"), UNLAWFUL)
 @pytest.mark.parametrize("verb", ["send_request", "send_paginated"])
 def test_what_may_not_be_said_is_not_sent(verb: str, given: dict[str, Any], rule: str) -> None:
-    """What the library says for the client nobody says otherwise; the rest has to be JSON."""
+    """Members that the library sets must be refused from the caller, and others must be JSON."""
     client = modern_client()
     with pytest.raises(LocalProtocolError, match=rule):
         getattr(client, verb)("tools/list", **given)
@@ -207,7 +207,7 @@ def test_what_may_not_be_said_is_not_sent(verb: str, given: dict[str, Any], rule
     ],
 )
 def test_level_and_token_are_lawful_ones(given: dict[str, Any], rule: str) -> None:
-    """A server would refuse the whole request for it."""
+    """A server would refuse the whole request for an invalid value."""
     client = modern_client()
     with pytest.raises(LocalProtocolError, match=rule):
         client.send_request("x/extension", given.pop("params", None), **given)
@@ -217,7 +217,7 @@ def test_level_and_token_are_lawful_ones(given: dict[str, Any], rule: str) -> No
 
 @pytest.mark.parametrize("key", [VERSION, CAPABILITIES, CLIENT])
 def test_start_and_listen_say_no_other_version_either(key: str) -> None:
-    """They are requests like any other."""
+    """These requests must have the same envelope as others."""
     client = modern_client()
     with pytest.raises(LocalProtocolError, match="OWN-025"):
         client.listen({}, meta={key: MODERN})
@@ -230,7 +230,7 @@ def test_start_and_listen_say_no_other_version_either(key: str) -> None:
 
 
 def test_undeclared_capability_of_the_server_is_refused_at_home() -> None:
-    """`server/discover` has said what it can do (CAP-004)."""
+    """`server/discover` has declared the server's capabilities (CAP-004)."""
     client = modern_client(server={"tools": {}})
     with pytest.raises(LocalProtocolError, match="CAP-004"):
         client.send_request("prompts/list")
@@ -246,7 +246,7 @@ def test_undeclared_capability_of_the_server_is_refused_at_home() -> None:
     ["ping", "initialize", "logging/setLevel", "resources/subscribe", "tasks/list", "roots/list"],
 )
 def test_methods_of_other_revisions_are_refused(method: str) -> None:
-    """The server would only say that it does not know them (OWN-020)."""
+    """The server could only answer that the method is unknown (OWN-020)."""
     client = modern_client()
     with pytest.raises(LocalProtocolError, match="OWN-020"):
         client.send_request(method)

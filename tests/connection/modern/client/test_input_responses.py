@@ -43,7 +43,7 @@ DONE: JSONObject = {"content": []}
     ],
 )
 def test_answer_is_the_bare_result(question: JSONObject, answer: JSONObject) -> None:
-    """It is no message of its own (MRTR-020)."""
+    """An input response is no message of its own (MRTR-020)."""
     client = modern_client()
     client.provide_input(in_question(client, {"a": question}), {"a": answer})
     assert sent(client)[0]["params"]["inputResponses"] == {"a": answer}
@@ -66,7 +66,7 @@ def test_answer_is_the_bare_result(question: JSONObject, answer: JSONObject) -> 
     ],
 )
 def test_answer_that_does_not_fit_is_not_sent(question: JSONObject, answer: Any, rule: str) -> None:
-    """The server could only ask again."""
+    """The server could only ask the same question again."""
     client = modern_client()
     call = in_question(client, {"a": question}, "s")
     with pytest.raises(LocalProtocolError, match=rule):
@@ -77,7 +77,7 @@ def test_answer_that_does_not_fit_is_not_sent(question: JSONObject, answer: Any,
 
 @pytest.mark.parametrize("responses", [[], ["r"], "r", 5, None])
 def test_answers_are_a_mapping(responses: Any) -> None:
-    """Said in the same words as every other mistake."""
+    """The mistake must raise the same kind of error as others."""
     client = modern_client()
     call = in_question(client, ASK_ROOTS)
     with pytest.raises(LocalProtocolError):
@@ -100,7 +100,7 @@ def test_answers_are_neither_changed_nor_kept() -> None:
 
 
 def test_nothing_is_given_where_nothing_was_asked() -> None:
-    """A request that is under way, or over, has no questions."""
+    """A request that is open, or has ended, has no questions."""
     client = modern_client()
     call = client.send_request("tools/call", CALL)
     with pytest.raises(LocalProtocolError, match="OWN-022"):
@@ -111,7 +111,7 @@ def test_nothing_is_given_where_nothing_was_asked() -> None:
 
 
 def test_answers_are_given_once() -> None:
-    """The second retry would be a second call of the tool."""
+    """A second retry would call the tool twice."""
     client = modern_client()
     call = in_question(client, ASK_ROOTS)
     again = client.provide_input(call, GIVE_ROOTS)
@@ -123,7 +123,7 @@ def test_answers_are_given_once() -> None:
 
 
 def test_answers_of_another_connection_are_refused() -> None:
-    """The server there has asked nothing, and would learn what is not for it (OWN-022)."""
+    """The other server has asked nothing, and must not get the answers (OWN-022)."""
     call = in_question(modern_client(), ASK_ROOTS)
     stranger = modern_client()
     with pytest.raises(LocalProtocolError, match="OWN-022"):
@@ -133,7 +133,7 @@ def test_answers_of_another_connection_are_refused() -> None:
 
 @pytest.mark.parametrize("how", ["close", "receive_eof", "send_failed"])
 def test_answers_cannot_be_given_any_more(how: str) -> None:
-    """The connection is over; the request had its ending before."""
+    """The connection has ended, and the request had its ending before."""
     client = modern_client()
     call = in_question(client, ASK_ROOTS)
     getattr(client, how)()
@@ -143,7 +143,8 @@ def test_answers_cannot_be_given_any_more(how: str) -> None:
 
 
 def test_a_client_may_let_it_be() -> None:
-    """No request is open meanwhile: there is nothing to cancel, and no timeout runs (MRTR-031)."""
+    """No request is open meanwhile, so no timeout may run and nothing is to be cancelled
+    (MRTR-031)."""
     client = modern_client()
     call = in_question(client, ASK_ROOTS, timeout=5, max_timeout=9, now=0)
     assert client.next_timeout() is None

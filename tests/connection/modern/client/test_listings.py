@@ -1,4 +1,4 @@
-"""Listings of a client in 2026-07-28, where a cursor says nothing about its page.
+"""Listings of a client in 2026-07-28, where the value of a cursor means nothing.
 
 Rules: PAGE-003 to PAGE-007.
 """
@@ -34,7 +34,7 @@ def page(id: int, cursor: object = None, count: int = 1) -> JSONObject:
 
 @pytest.mark.parametrize("auto", [True, False])
 def test_cursors_are_passed_back_untouched(auto: bool) -> None:
-    """c067: an empty one is a cursor like any other, and so is one that was there before."""
+    """c067: an empty cursor is valid, and so is one that has come before."""
     client = modern_client()
     listing = client.send_paginated("tools/list", {"x": 1}, auto=auto)
     cursors = ["", "b", "", "b", "é\u2028"]
@@ -66,7 +66,7 @@ def test_cursors_are_passed_back_untouched(auto: bool) -> None:
 def test_limits_end_a_listing_that_turns_in_circles(
     config: Config, count: int, reason: ListingEnd
 ) -> None:
-    """c064, c065: a server that repeats its cursors would be asked for ever."""
+    """c064, c065: a server that repeats its cursors would get requests for ever."""
     client = modern_client(config=config)
     client.send_paginated("tools/list")
     events: list[Event] = []
@@ -79,7 +79,7 @@ def test_limits_end_a_listing_that_turns_in_circles(
 
 
 def test_null_is_the_end_of_a_listing() -> None:
-    """c063: it is no string, and means the same as none."""
+    """c063: a null cursor must mean the same as a missing one."""
     client = modern_client()
     client.send_paginated("tools/list")
     answer = complete(2, {"tools": [], "nextCursor": None, **CACHE})
@@ -98,7 +98,7 @@ def test_null_is_the_end_of_a_listing() -> None:
     ],
 )
 def test_bad_page_is_the_end_of_a_listing(answer: JSONObject, reason: ListingEnd) -> None:
-    """A page is a request of the library's own; it reports through the listing alone."""
+    """A page is a request of the library, which must report through the listing alone."""
     client = modern_client()
     client.send_paginated("tools/list")
     sent(client)

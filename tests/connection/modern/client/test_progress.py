@@ -30,7 +30,7 @@ def progress(token: object, value: object, **more: object) -> JSONObject:
 
 
 def test_progress_finds_its_request_by_the_token() -> None:
-    """Several run at once, and share nothing but the channel."""
+    """Requests in flight share one channel, so the token alone tells whose progress it is."""
     client = modern_client()
     first = client.send_request("tools/call", CALL, progress=True)
     second = client.send_request("tools/call", CALL, meta={"progressToken": "mine"})
@@ -48,7 +48,7 @@ def test_progress_finds_its_request_by_the_token() -> None:
 
 @pytest.mark.parametrize("token", ["2", 3, "other"])
 def test_token_of_nobody_is_ignored(token: object) -> None:
-    """c049: a number and its digits are two tokens."""
+    """c049: a number and its digits as a string are two tokens."""
     client = modern_client()
     client.send_request("tools/call", CALL, progress=True)
     client.send_request("tools/call", CALL)
@@ -57,7 +57,7 @@ def test_token_of_nobody_is_ignored(token: object) -> None:
 
 
 def test_progress_after_the_end_is_ignored() -> None:
-    """c046, c051: it may have been on its way; each kind of end counts."""
+    """c046, c051: late progress must be ignored after each kind of ending."""
     client = modern_client()
     client.send_request("tools/call", CALL, progress=True)
     client.send_request("tools/call", CALL, progress=True)
@@ -71,7 +71,7 @@ def test_progress_after_the_end_is_ignored() -> None:
 
 
 def test_token_in_use_is_not_given_twice() -> None:
-    """c055: progress of one would be taken for that of the other."""
+    """c055: progress of one request would be taken for that of the other."""
     client = modern_client()
     client.send_request("tools/call", CALL, meta={"progressToken": "a"})
     sent(client)
@@ -84,7 +84,7 @@ def test_token_in_use_is_not_given_twice() -> None:
 
 
 def test_progress_is_never_sent_by_a_client() -> None:
-    """A server sends no requests in this revision, so there is nothing to report on (PROG-014)."""
+    """A server sends no requests in this revision (PROG-014)."""
     client = modern_client()
     with pytest.raises(LocalProtocolError):
         client.send_notification("notifications/progress", {"progressToken": 1, "progress": 1})
@@ -95,7 +95,7 @@ def test_progress_is_never_sent_by_a_client() -> None:
 
 
 def test_progress_restarts_the_silence_but_not_the_whole() -> None:
-    """c038, c219: a server that always has a little more to do would keep the caller for ever."""
+    """c038, c219: a server that reports for ever would keep the caller for ever."""
     client = modern_client()
     call = client.send_request(
         "tools/call", CALL, progress=True, timeout=60, max_timeout=300, now=0
@@ -112,7 +112,7 @@ def test_progress_restarts_the_silence_but_not_the_whole() -> None:
 
 
 def test_silence_ends_a_request() -> None:
-    """The answer to it may still come, and is nobody's any more."""
+    """A response after the timeout must be ignored."""
     client = modern_client()
     call = client.send_request("tools/call", CALL, timeout=5, now=10)
     client.handle_timeout(14.9)
@@ -128,7 +128,7 @@ def test_silence_ends_a_request() -> None:
 
 
 def test_cancellation_names_the_request_and_the_reason() -> None:
-    """c039: it goes out once, whatever is still to come."""
+    """c039: the cancellation must go out once, whatever comes later."""
     client = modern_client()
     call = client.send_request("tools/call", CALL, id="mine")
     sent(client)
@@ -150,7 +150,7 @@ def test_cancellation_names_the_request_and_the_reason() -> None:
     ],
 )
 def test_answer_that_crosses_a_cancellation_is_ignored(late: JSONObject) -> None:
-    """No kind of it wakes the request again, least of all one that asks for more."""
+    """No response, not even one with questions, may reopen a cancelled request."""
     client = modern_client()
     client.cancel(client.send_request("tools/call", CALL))
     drain(client)
@@ -161,7 +161,7 @@ def test_answer_that_crosses_a_cancellation_is_ignored(late: JSONObject) -> None
 
 
 def test_id_of_a_cancelled_request_is_not_used_again() -> None:
-    """Its answer may still come (ID-002)."""
+    """The response to it may still come (ID-002)."""
     client = modern_client(config=Config(max_late_answers=1))
     client.cancel(client.send_request("tools/call", CALL, id="a"))
     with pytest.raises(LocalProtocolError, match="ID-002"):
@@ -173,7 +173,7 @@ def test_id_of_a_cancelled_request_is_not_used_again() -> None:
 
 @pytest.mark.parametrize("others", [1, 5])
 def test_only_the_one_is_cancelled(others: int) -> None:
-    """The rest go on as if nothing had happened."""
+    """Other requests must go on."""
     client = modern_client()
     calls = [client.send_request("tools/call", CALL) for _ in range(others + 1)]
     client.cancel(calls[0])

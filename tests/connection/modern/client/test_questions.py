@@ -1,7 +1,6 @@
-"""Which questions a client accepts about its request, and what it does with the state beside them.
+"""The questions that a client accepts about its request, and the state beside them.
 
-Beside `test_modern_requests`, which has the plain course of it. Rules: MRTR-002 to MRTR-008,
-MRTR-022 to MRTR-026.
+`test_requests` has the usual course. Rules: MRTR-002 to MRTR-008, MRTR-022 to MRTR-026.
 """
 
 from copy import deepcopy
@@ -51,7 +50,7 @@ def with_params(question: JSONObject, **params: object) -> JSONObject:
     ],
 )
 def test_three_methods_may_be_answered_with_questions(method: str, params: JSONObject) -> None:
-    """What is sent again is the whole of the original (MRTR-002, MRTR-021)."""
+    """The retry must have the whole original request (MRTR-002, MRTR-021)."""
     client = modern_client()
     call = client.send_request(method, params, meta={"x": 1}, log_level="info")
     (original,) = sent(client)
@@ -68,7 +67,7 @@ def test_three_methods_may_be_answered_with_questions(method: str, params: JSONO
 
 @pytest.mark.parametrize("method", ["tools/list", "completion/complete", "x/extension"])
 def test_all_others_may_not(method: str) -> None:
-    """A method that nobody has thought of as an occasion has no way to go on (MRTR-003, c250)."""
+    """Other methods must not have questions as their result (MRTR-003, c250)."""
     client = modern_client()
     params = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}
     call = client.send_request(method, params)
@@ -102,7 +101,7 @@ def test_all_others_may_not(method: str) -> None:
 def test_only_what_was_declared_reaches_the_application(
     capabilities: JSONObject, question: JSONObject, allowed: bool
 ) -> None:
-    """One who cannot open a browser must not be made to try (MRTR-008)."""
+    """An application that cannot open a browser must not be asked to (MRTR-008)."""
     client = modern_client(capabilities=capabilities)
     client.send_request("tools/call", CALL)
     events = receive(client, input_required(2, {"a": question}))
@@ -112,7 +111,8 @@ def test_only_what_was_declared_reaches_the_application(
 
 
 def test_one_bad_question_among_good_ones_spoils_the_answer() -> None:
-    """All of them would have to be answered (MRTR-019)."""
+    """The retry must answer all questions, so one invalid question makes the result invalid
+    (MRTR-019)."""
     client = modern_client()
     client.send_request("tools/call", CALL)
     questions = {"a": ROOTS, "b": {"method": "roots/delete"}, "c": FORM}
@@ -123,7 +123,7 @@ def test_one_bad_question_among_good_ones_spoils_the_answer() -> None:
 
 @pytest.mark.parametrize("member", ["inputRequests", "requestState"])
 def test_null_is_neither_a_question_nor_a_state(member: str) -> None:
-    """It counts as absent; where nothing else is there, the answer is none (c249)."""
+    """null counts as absent, and without questions and state the result is invalid (c249)."""
     client = modern_client()
     client.send_request("tools/call", CALL)
     answer = input_required(2, ASK_ROOTS, "s")
@@ -140,7 +140,7 @@ def test_null_is_neither_a_question_nor_a_state(member: str) -> None:
 
 
 def test_questions_are_the_callers_own() -> None:
-    """An application that takes them out one by one must not change what is still to be given."""
+    """An application that removes questions from the event must not change which are open."""
     client = modern_client()
     call = client.send_request("tools/call", CALL)
     event = only(InputRequired, receive(client, input_required(2, {"a": ROOTS, "b": ROOTS})))
@@ -150,7 +150,7 @@ def test_questions_are_the_callers_own() -> None:
 
 
 def test_unknown_members_of_the_answer_do_no_harm() -> None:
-    """A later revision, or an extension, may have put them there."""
+    """A later revision or an extension may have added them."""
     client = modern_client()
     client.send_request("tools/call", CALL)
     answer = input_required(2, {"r": {**ROOTS, "x": 1}})
@@ -165,7 +165,7 @@ STATES = ["", "s", "ü\u2028\U0001f600", "\ud800", '"\\\n\x00', "x" * 100_000, "
 
 @pytest.mark.parametrize("state", STATES)
 def test_state_goes_back_as_it_came(state: str) -> None:
-    """It is the server's, sealed perhaps: one character less and it is worth nothing (MRTR-022)."""
+    """A sealed state is worthless if one character changes (MRTR-022)."""
     client = modern_client()
     call = in_question(client, ASK_ROOTS, state=state)
     client.provide_input(call, GIVE_ROOTS)
@@ -173,7 +173,7 @@ def test_state_goes_back_as_it_came(state: str) -> None:
 
 
 def test_requests_that_run_at_the_same_time_know_nothing_of_it() -> None:
-    """c253: state and answers belong to the one retry (MRTR-026)."""
+    """c253: state and answers belong to one retry (MRTR-026)."""
     client = modern_client()
     other = client.send_request("tools/call", CALL)
     sent(client)
@@ -189,7 +189,7 @@ def test_requests_that_run_at_the_same_time_know_nothing_of_it() -> None:
 
 
 def test_several_may_wait_for_answers_at_once() -> None:
-    """Each has its own state, whatever the keys are called."""
+    """Each request must have its own state, whatever the keys of its questions are."""
     client = modern_client()
     first, second = (
         in_question(client, ASK_ROOTS, state="one"),
@@ -201,7 +201,7 @@ def test_several_may_wait_for_answers_at_once() -> None:
 
 
 def test_copy_of_a_connection_goes_on_by_itself() -> None:
-    """All state is data: whoever explores both ways from here finds the same twice."""
+    """All state is data, so a copy must go on like the original."""
     client = modern_client()
     call = in_question(client, ASK_ROOTS, state="s")
     twin, its_call = deepcopy((client, call))

@@ -58,7 +58,7 @@ def asked(
     config: Any = None,
     **options: Any,
 ) -> tuple[OutgoingRequest, JSONObject]:
-    """A call, and the result that asks something about it."""
+    """A call, and its result with questions."""
     call = client.send_request("tools/call", CALL, **options)
     (message,) = sent(client)
     answer: JSONObject = {"resultType": "input_required"}
@@ -73,7 +73,7 @@ def asked(
 
 
 def test_each_request_says_who_asks() -> None:
-    """The server remembers nothing."""
+    """A stateless server knows the client from the request alone."""
     client = modern_client()
     params = {"name": "t"}
     client.send_request("tools/call", params)
@@ -85,7 +85,7 @@ def test_each_request_says_who_asks() -> None:
 
 
 def test_what_the_caller_says_goes_along() -> None:
-    """Trace context, and whatever else an application has to say."""
+    """Trace context and other members of the caller must be sent."""
     client = modern_client()
     mine = {"name": "t", "_meta": {"traceparent": "00-1-2-01", "x": 1}}
     client.send_request("tools/call", mine, meta={"x": 2}, log_level="info", progress=True)
@@ -101,7 +101,7 @@ def test_what_the_caller_says_goes_along() -> None:
 
 
 def test_info_can_be_left_out() -> None:
-    """Not everybody wants to be known."""
+    """A client must be able to hide its name."""
     client = modern_client(config=Config(send_info=False))
     client.send_request("tools/list")
     (message,) = sent(client)
@@ -120,7 +120,7 @@ def test_info_can_be_left_out() -> None:
     ],
 )
 def test_what_the_caller_may_not_say(options: Any, rule: str) -> None:
-    """Two answers to one question are none."""
+    """Members that the library sets must not be given by the caller as well."""
     client = modern_client()
     with pytest.raises(LocalProtocolError, match=rule):
         client.send_request("tools/list", options.pop("params", None), **options)
@@ -128,7 +128,7 @@ def test_what_the_caller_may_not_say(options: Any, rule: str) -> None:
 
 
 def test_token_of_the_callers_choice_is_used() -> None:
-    """It may have to fit something that the caller already has."""
+    """A caller may have to use a token that exists already."""
     client = modern_client()
     client.send_request("tools/call", CALL, meta={"progressToken": "mine"})
     (message,) = sent(client)
@@ -145,7 +145,7 @@ def test_token_of_the_callers_choice_is_used() -> None:
 
 @pytest.mark.parametrize("kind", [{}, {"resultType": "complete"}])
 def test_complete_results(kind: JSONObject) -> None:
-    """A server of an older revision does not say that it is one."""
+    """A server of an older revision sends no `resultType`, which means complete."""
     client = modern_client()
     call = client.send_request("tools/call", CALL)
     (message,) = sent(client)
@@ -156,7 +156,7 @@ def test_complete_results(kind: JSONObject) -> None:
 
 @pytest.mark.parametrize("kind", ["task", "", None, 5, ["complete"]])
 def test_unknown_kinds_of_results_are_no_success(kind: object) -> None:
-    """What is not understood must not be handed out as the answer."""
+    """A result of an unknown kind must not be delivered as a success."""
     client = modern_client()
     client.send_request("tools/call", CALL)
     (message,) = sent(client)
@@ -166,7 +166,7 @@ def test_unknown_kinds_of_results_are_no_success(kind: object) -> None:
 
 
 def test_errors_are_errors() -> None:
-    """An error has no kind."""
+    """An error has no `resultType`."""
     client = modern_client()
     client.send_request("tools/call", CALL)
     (message,) = sent(client)
@@ -174,7 +174,7 @@ def test_errors_are_errors() -> None:
 
 
 def test_a_cursor_that_repeats_is_used_until_the_limits() -> None:
-    """Nothing may be concluded from its value."""
+    """In this revision the value of a cursor must not be judged."""
     client = modern_client(config=Config(max_pages=3))
     client.send_paginated("tools/list")
     events: list[Event] = []
@@ -193,7 +193,7 @@ def test_a_cursor_that_repeats_is_used_until_the_limits() -> None:
 
 
 def test_questions_are_answered_in_a_new_request() -> None:
-    """The server keeps nothing: it gets all of it again."""
+    """A stateless server needs the whole request again."""
     client = modern_client()
     questions = {"a": FORM, "b": ROOTS, "c": SAMPLE}
     call, answer = asked(client, questions, "state é", meta={"traceparent": "x"}, progress=True)
@@ -216,7 +216,7 @@ def test_questions_are_answered_in_a_new_request() -> None:
 
 
 def test_state_of_an_earlier_round_is_not_carried_on() -> None:
-    """Each round has its own, or none."""
+    """Each round must send the state of the last result, or none."""
     client = modern_client()
     call, answer = asked(client, {"b": ROOTS}, "first")
     receive(client, answer)
@@ -231,7 +231,7 @@ def test_state_of_an_earlier_round_is_not_carried_on() -> None:
 
 
 def test_state_alone_is_sent_back_at_once() -> None:
-    """Nothing is to be decided: the same handle goes on."""
+    """There is nothing to decide, so the same handle must go on without an event."""
     client = modern_client()
     call, answer = asked(client, None, "s", progress=True, timeout=5, now=0)
     assert receive(client, answer, now=3) == []
@@ -248,7 +248,7 @@ def test_state_alone_is_sent_back_at_once() -> None:
 
 
 def test_call_that_goes_on_by_itself_can_be_cancelled() -> None:
-    """By the id that it has now."""
+    """The cancellation must have the id of the newest round."""
     client = modern_client()
     call, answer = asked(client, {}, "s")
     receive(client, answer)
@@ -259,7 +259,7 @@ def test_call_that_goes_on_by_itself_can_be_cancelled() -> None:
 
 
 def test_state_that_comes_too_late_is_lost() -> None:
-    """Nothing can be sent any more."""
+    """After the end of the connection no retry can be sent."""
     client = modern_client()
     _, answer = asked(client, None, "s")
     client.send_failed()
@@ -286,7 +286,7 @@ def test_state_that_comes_too_late_is_lost() -> None:
 def test_questions_that_make_no_sense_are_an_invalid_answer(
     questions: object, state: object, rule: str
 ) -> None:
-    """A client must not be made to do what it cannot."""
+    """An application must not be asked invalid questions."""
     client = modern_client()
     _, answer = asked(client, questions, state)
     events = receive(client, answer)
@@ -296,7 +296,7 @@ def test_questions_that_make_no_sense_are_an_invalid_answer(
 
 @pytest.mark.parametrize("question", [ROOTS, SAMPLE, FORM])
 def test_what_was_not_declared_is_not_asked(question: JSONObject) -> None:
-    """The client said on this very request what it can do."""
+    """The request itself has declared the capabilities of the client."""
     client = modern_client(capabilities={})
     _, answer = asked(client, {"a": question})
     events = receive(client, answer)
@@ -304,7 +304,7 @@ def test_what_was_not_declared_is_not_asked(question: JSONObject) -> None:
 
 
 def test_only_three_methods_ask() -> None:
-    """A list of tools is no occasion for a question."""
+    """The result of tools/list must not be questions."""
     client = modern_client()
     client.send_request("tools/list")
     (message,) = sent(client)
@@ -314,7 +314,7 @@ def test_only_three_methods_ask() -> None:
 
 
 def test_a_retry_by_hand_is_the_callers_own() -> None:
-    """A caller that writes the state by hand retries by hand."""
+    """A caller that sends the state itself must not get an automatic retry."""
     client = modern_client()
     by_hand: JSONObject = {**CALL, "requestState": "mine"}
     client.send_request("tools/call", by_hand)
@@ -334,7 +334,7 @@ def test_a_retry_by_hand_is_the_callers_own() -> None:
     ],
 )
 def test_answers_have_to_fit(responses: Any, rule: str) -> None:
-    """The request stays as it is, and the right answers may follow."""
+    """Invalid answers must raise without a change, so that valid ones may follow."""
     client = modern_client()
     call, answer = asked(client, {"a": FORM})
     receive(client, answer)
@@ -349,7 +349,7 @@ def test_answers_have_to_fit(responses: Any, rule: str) -> None:
 
 @pytest.mark.unjudged("what is not checked may be invalid")
 def test_answers_are_not_checked_where_nothing_is() -> None:
-    """`check="none"` is for those who test others."""
+    """`check="none"` is for programs that test their peers."""
     client = modern_client(config=Config(check="none"))
     call, answer = asked(client, {"a": {"method": "elicitation/create"}})
     receive(client, answer)
@@ -358,7 +358,7 @@ def test_answers_are_not_checked_where_nothing_is() -> None:
 
 
 def test_the_number_of_rounds_is_bounded() -> None:
-    """A server that only asks would keep the caller for ever."""
+    """A server that asks in every round would keep the caller for ever."""
     client = modern_client(config=Config(max_input_rounds=1))
     call, answer = asked(client, {"b": ROOTS})
     receive(client, answer)

@@ -21,7 +21,7 @@ CALL: JSONObject = {"name": "t"}
 
 
 def test_result_comes_as_it_was_sent() -> None:
-    """What the server says of itself and of keeping the result is for the caller, too."""
+    """Server info and caching hints in a result must reach the caller."""
     client = modern_client()
     client.send_request("resources/read", {"uri": "a:b"})
     value: JSONObject = {
@@ -37,7 +37,7 @@ def test_result_comes_as_it_was_sent() -> None:
 @pytest.mark.parametrize("kind", ["COMPLETE", "complete ", "task", True, 0, {}, ["complete"], None])
 @pytest.mark.parametrize("method", ["tools/call", "tools/list", "x/extension"])
 def test_unknown_kind_of_result_fails_the_request(method: str, kind: object) -> None:
-    """A result that means something else must not be handed out as the answer (JSON-022)."""
+    """A result of an unknown kind must not be delivered as a success (JSON-022)."""
     client = modern_client()
     asked = client.send_request(method, CALL)
     sent(client)
@@ -51,7 +51,7 @@ def test_unknown_kind_of_result_fails_the_request(method: str, kind: object) -> 
 
 
 def test_long_kind_is_not_quoted_in_full() -> None:
-    """A report that holds megabytes of the peer's is a hole."""
+    """A report must not hold megabytes of the peer's text."""
     client = modern_client()
     client.send_request("tools/call", CALL)
     events = receive(client, result(2, {"resultType": "x" * 10_000}))
@@ -72,7 +72,7 @@ def test_long_kind_is_not_quoted_in_full() -> None:
     ],
 )
 def test_invalid_answer_is_an_ending(answer: JSONObject) -> None:
-    """c118, c120: a caller that waits for ever is the worst of all."""
+    """c118, c120: the caller must not wait for ever after an invalid response."""
     client = modern_client()
     client.send_request("tools/call", CALL)
     (violation, failed) = receive(client, answer)
@@ -83,7 +83,7 @@ def test_invalid_answer_is_an_ending(answer: JSONObject) -> None:
 
 @pytest.mark.parametrize("code", [-31999, -32002, -32000, -32042, -32020, -32021, -32022, 5])
 def test_error_comes_as_it_was_sent(code: int) -> None:
-    """c130, c245: no code has a meaning of its own once the conversation is open."""
+    """c130, c245: no error code has a special meaning once the conversation is open."""
     client = modern_client()
     client.send_request("tools/call", CALL)
     sent(client)
@@ -93,7 +93,7 @@ def test_error_comes_as_it_was_sent(code: int) -> None:
 
 
 def test_ids_are_told_apart_by_their_type() -> None:
-    """c004: 7 and "7" are two requests, and each gets its own answer."""
+    """c004: 7 and "7" are two requests, and each must get its own response."""
     client = modern_client()
     number = client.send_request("tools/call", CALL, id=7)
     text = client.send_request("tools/call", CALL, id="7")
@@ -103,7 +103,7 @@ def test_ids_are_told_apart_by_their_type() -> None:
 
 
 def test_answers_to_nothing_are_ignored() -> None:
-    """c019: the connection goes on."""
+    """c019: the connection must go on."""
     client = modern_client()
     events = receive(client, result(999, {}), error(998, -32603), input_required(997, {}, "s"))
     assert [type(event) for event in events] == [MessageIgnored] * 3

@@ -54,7 +54,7 @@ DONE: JSONObject = {"content": []}
 
 
 def test_each_round_has_its_own_progress_and_time() -> None:
-    """The first one is over: its token may be free, and its deadline is nobody's."""
+    """The token and the deadline of an earlier round must not count any more."""
     client = modern_client()
     call = in_question(client, ASK_ROOTS, progress=True, timeout=5, now=0)
     again = client.provide_input(call, GIVE_ROOTS, progress=True, timeout=7, max_timeout=8, now=10)
@@ -75,7 +75,7 @@ def test_each_round_has_its_own_progress_and_time() -> None:
 
 
 def test_round_without_a_wish_for_progress_has_none() -> None:
-    """Each round is a request of its own."""
+    """Each round is a request of its own, with or without a token."""
     client = modern_client()
     call = in_question(client, ASK_ROOTS, meta={"progressToken": "mine"})
     client.provide_input(call, GIVE_ROOTS)
@@ -88,7 +88,7 @@ def test_round_without_a_wish_for_progress_has_none() -> None:
 
 @pytest.mark.parametrize("ending", [complete(3, DONE), error(3, -32603), input_required(3, {})])
 def test_round_ends_like_any_request(ending: JSONObject) -> None:
-    """Its handle has the one ending, and the handle before it none any more."""
+    """The newest handle must have the one ending, and older handles none."""
     client = modern_client()
     again = client.provide_input(in_question(client, ASK_ROOTS), GIVE_ROOTS)
     sent(client)
@@ -100,7 +100,7 @@ def test_round_ends_like_any_request(ending: JSONObject) -> None:
 
 @pytest.mark.parametrize("limit", [1, 3])
 def test_rounds_are_counted_over_all_handles(limit: int) -> None:
-    """Each round has a new handle; the count goes along (OWN-027)."""
+    """Each round has a new handle, and the count must go on (OWN-027)."""
     client = modern_client(config=Config(max_input_rounds=limit))
     call = in_question(client, ASK_ROOTS)
     for _ in range(limit - 1):
@@ -114,7 +114,7 @@ def test_rounds_are_counted_over_all_handles(limit: int) -> None:
 
 
 def test_limit_of_requests_holds_for_rounds() -> None:
-    """Nothing has been sent, and the answers can be given when there is room."""
+    """The verb must raise without sending, so that the answers can be given later."""
     client = modern_client(config=Config(max_requests=1))
     call = in_question(client, ASK_ROOTS)
     other = client.send_request("tools/list")
@@ -130,7 +130,7 @@ def test_limit_of_requests_holds_for_rounds() -> None:
     "options", [{"timeout": 0}, {"max_timeout": -1}, {"timeout": 1}, {"timeout": float("nan")}]
 )
 def test_time_of_a_round_needs_a_clock_and_a_length(options: dict[str, Any]) -> None:
-    """As for every request."""
+    """The timeout of a round must be checked like that of any request."""
     client = modern_client()
     call = in_question(client, ASK_ROOTS)
     with pytest.raises(LocalProtocolError, match="OWN-023"):
@@ -143,14 +143,15 @@ def test_time_of_a_round_needs_a_clock_and_a_length(options: dict[str, Any]) -> 
 
 
 def come_back(id: object, state: str = "s") -> JSONObject:
-    """The answer of a server that only wants to be asked again."""
+    """A result with a state and no questions."""
     return input_required(id, None, state)
 
 
 @pytest.mark.parametrize("questions", [None, {}])
 @pytest.mark.parametrize("state", ["s", "", "ü\ud800"])
 def test_state_alone_goes_back_at_once(questions: JSONObject | None, state: str) -> None:
-    """c246: nothing is to be decided, so nobody is told; an empty state is one (MRTR-018)."""
+    """c246: there is nothing to decide, so no event is needed; an empty string is a state
+    (MRTR-018)."""
     client = modern_client()
     call = client.send_request("tools/call", CALL, data="mine")
     (original,) = sent(client)
@@ -163,7 +164,7 @@ def test_state_alone_goes_back_at_once(questions: JSONObject | None, state: str)
 
 
 def test_each_state_takes_the_place_of_the_one_before() -> None:
-    """The retry is made of the original, and of the last answer only (MRTR-024)."""
+    """A retry has the original request and the state of the last result only (MRTR-024)."""
     client = modern_client()
     call = client.send_request("tools/call", CALL)
     sent(client)
@@ -179,7 +180,7 @@ def test_each_state_takes_the_place_of_the_one_before() -> None:
 
 
 def test_answers_are_not_sent_again_with_a_later_state() -> None:
-    """What was given belongs to the round that asked for it."""
+    """Answers belong to the round that asked for them."""
     client = modern_client()
     again = client.provide_input(in_question(client, ASK_ROOTS, "one"), GIVE_ROOTS)
     sent(client)
@@ -191,7 +192,7 @@ def test_answers_are_not_sent_again_with_a_later_state() -> None:
 
 @pytest.mark.parametrize("limit", [1, 4])
 def test_coming_back_is_bounded(limit: int) -> None:
-    """A server that never gets ready would be asked for ever (OWN-027)."""
+    """A server that is never ready would get retries for ever (OWN-027)."""
     client = modern_client(config=Config(max_input_rounds=limit))
     call = client.send_request("tools/call", CALL)
     for _ in range(limit):
@@ -203,7 +204,7 @@ def test_coming_back_is_bounded(limit: int) -> None:
 
 
 def test_both_kinds_of_rounds_count() -> None:
-    """Otherwise a server could alternate between the two kinds."""
+    """A server could alternate between the two kinds of rounds."""
     client = modern_client(config=Config(max_input_rounds=2))
     call = client.send_request("tools/call", CALL)
     receive(client, come_back(2))
@@ -214,7 +215,7 @@ def test_both_kinds_of_rounds_count() -> None:
 
 
 def test_cancellation_names_the_newest_id() -> None:
-    """The server knows nothing of the older ones any more."""
+    """The server has forgotten the earlier ids."""
     client = modern_client()
     call = client.send_request("tools/call", CALL, id="first")
     receive(client, come_back("first"))
@@ -229,7 +230,7 @@ def test_cancellation_names_the_newest_id() -> None:
 
 
 def test_answer_to_an_earlier_id_is_nobodys() -> None:
-    """It was answered before: a second answer must not end what has begun since."""
+    """A second response to an earlier round must not end the newest one."""
     client = modern_client()
     call = client.send_request("tools/call", CALL)
     receive(client, come_back(2))
@@ -238,7 +239,7 @@ def test_answer_to_an_earlier_id_is_nobodys() -> None:
 
 
 def test_time_goes_on_while_it_comes_back() -> None:
-    """Each answer breaks the silence; the whole has one limit."""
+    """Each round restarts `timeout`, and all share one `max_timeout`."""
     client = modern_client()
     call = client.send_request("tools/call", CALL, timeout=5, max_timeout=12, now=0)
     for now, deadline in ((4, 9), (8, 12), (11, 12)):
@@ -253,7 +254,7 @@ def test_time_goes_on_while_it_comes_back() -> None:
 
 
 def test_time_without_a_limit_stays_so() -> None:
-    """No timer appears out of nothing."""
+    """A retry must not get a timer that the request did not have."""
     client = modern_client()
     call = client.send_request("tools/call", CALL)
     receive(client, come_back(call.id), now=5)
@@ -264,7 +265,7 @@ def test_time_without_a_limit_stays_so() -> None:
 
 
 def test_progress_begins_anew_with_each_round() -> None:
-    """The server does not know what it has told before (STATE-001)."""
+    """A stateless server does not know its earlier progress (STATE-001)."""
     client = modern_client()
     call = client.send_request("tools/call", CALL, progress=True)
     sent(client)
@@ -280,7 +281,7 @@ def test_progress_begins_anew_with_each_round() -> None:
 
 @pytest.mark.parametrize("how", ["close", "receive_eof"])
 def test_end_of_the_connection_is_its_end(how: str) -> None:
-    """One handle, one ending."""
+    """A handle with rounds must have one ending."""
     client = modern_client()
     call = client.send_request("tools/call", CALL)
     receive(client, come_back(2))
@@ -290,7 +291,7 @@ def test_end_of_the_connection_is_its_end(how: str) -> None:
 
 
 def test_what_was_not_handed_over_is_lost_when_sending_fails() -> None:
-    """The retry never reached the server, though the original did."""
+    """The retry never reached the server, though the first round did."""
     client = modern_client()
     call = client.send_request("tools/call", CALL)
     sent(client)
@@ -306,7 +307,7 @@ def test_what_was_not_handed_over_is_lost_when_sending_fails() -> None:
 
 
 def test_coming_back_wakes_whoever_writes() -> None:
-    """The retry is sent by the library, so only `wake` tells the caller about it."""
+    """The library queues the retry, so `wake` must tell the caller of it."""
     woken: list[int] = []
     client = ClientConnection(
         info=CLIENT_INFO, revisions=(MODERN,), wake=lambda: woken.append(client.unsent_bytes)
@@ -323,7 +324,7 @@ def test_coming_back_wakes_whoever_writes() -> None:
 
 
 def test_retry_that_would_never_fit_ends_its_call() -> None:
-    """What the peer gives us to repeat must not end all that is open (OWN-044)."""
+    """A state that is too large must not end other requests (OWN-044)."""
     client = modern_client(config=Config(max_unsent_bytes=2_000))
     call = client.send_request("tools/call", CALL)
     sent(client)
@@ -336,7 +337,7 @@ def test_retry_that_would_never_fit_ends_its_call() -> None:
 
 
 def test_retry_that_finds_no_room_ends_the_connection() -> None:
-    """A peer that does not read, and makes us write, must not fill the memory (OWN-012)."""
+    """A peer that does not read must not fill the memory with retries (OWN-012)."""
     client = modern_client(config=Config(max_unsent_bytes=2_000))
     call = client.send_request("tools/call", CALL)
     sent(client)

@@ -66,7 +66,7 @@ def ending(events: list[Event]) -> SubscriptionEnded:
 def test_whatever_the_server_says_ends_it_once(
     message: JSONObject, reason: SubscriptionEnd, is_acknowledged: bool
 ) -> None:
-    """c041, c260: before the acknowledgement as well as after it."""
+    """c041, c260: before and after the acknowledgement there must be one ending."""
     client = modern_client()
     client.listen(TOOLS, timeout=5, now=0)
     if is_acknowledged:
@@ -83,7 +83,7 @@ def test_whatever_the_server_says_ends_it_once(
 
 @pytest.mark.parametrize("is_acknowledged", [False, True])
 def test_our_cancellation_ends_it_once(is_acknowledged: bool) -> None:
-    """The server answers nothing to it, or crosses it with an end of its own (SUBS-011)."""
+    """The server sends no response, or its own end crosses the cancellation (SUBS-011)."""
     client = modern_client()
     subscription = client.listen(TOOLS, timeout=5, now=0)
     if is_acknowledged:
@@ -100,7 +100,7 @@ def test_our_cancellation_ends_it_once(is_acknowledged: bool) -> None:
 
 
 def test_silence_before_the_acknowledgement_ends_it() -> None:
-    """The server is told, so that it sends nothing more for it (TIME-003)."""
+    """The server must get a cancellation, so that it sends no changes (TIME-003)."""
     client = modern_client()
     client.listen(TOOLS, timeout=5, now=0)
     sent(client)
@@ -114,7 +114,7 @@ def test_silence_before_the_acknowledgement_ends_it() -> None:
 @pytest.mark.parametrize("is_acknowledged", [False, True])
 @pytest.mark.parametrize("how", ["close", "receive_eof"])
 def test_end_of_the_connection_ends_all_of_them(how: str, is_acknowledged: bool) -> None:
-    """c264: each has to be asked for again on the next one (SUBS-016)."""
+    """c264: each subscription must be made again on the next connection (SUBS-016)."""
     client = modern_client()
     subscriptions = [client.listen(TOOLS) for _ in range(3)]
     sent(client)
@@ -129,7 +129,7 @@ def test_end_of_the_connection_ends_all_of_them(how: str, is_acknowledged: bool)
 
 
 def test_subscription_outlives_a_failure_to_send() -> None:
-    """What was asked for before is still told, until the stream ends."""
+    """Changes must be delivered until the stream of the server ends."""
     client = modern_client()
     first = subscribed(client)
     lost = client.listen(TOOLS)
@@ -144,7 +144,7 @@ def test_subscription_outlives_a_failure_to_send() -> None:
 
 
 def test_each_ends_by_itself() -> None:
-    """The other goes on under the id that it has (ID-004, SUBS-010)."""
+    """The other subscription must go on under its id (ID-004, SUBS-010)."""
     client = modern_client()
     first, second = subscribed(client), subscribed(client)
     asked = client.send_request("tools/list")
@@ -170,7 +170,7 @@ ASKED: list[Callable[[ClientConnection], OutgoingRequest | Listing]] = [
 def test_server_cannot_cancel_what_it_was_asked(
     ask: Callable[[ClientConnection], OutgoingRequest | Listing],
 ) -> None:
-    """c040: a request of the client's ends by its answer (CANC-019)."""
+    """c040: a request of the client must end by its response only (CANC-019)."""
     client = modern_client()
     handle = ask(client)
     assert broken(receive(client, cancelled(2, reason="no"))) == ["CANC-019"]
@@ -181,7 +181,7 @@ def test_server_cannot_cancel_what_it_was_asked(
 
 @pytest.mark.parametrize("id", [7, "2", True, None, [2], 1.5])
 def test_cancellation_of_nothing_is_ignored(id: object) -> None:
-    """CANC-013: it may have crossed the end, or be somebody else's."""
+    """CANC-013: the cancellation may have crossed the end of its request."""
     client = modern_client()
     subscription = subscribed(client)
     events = receive(client, cancelled(id))

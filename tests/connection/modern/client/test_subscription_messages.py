@@ -1,6 +1,6 @@
-"""How a client judges invalid acknowledgements and changes of its subscriptions.
+"""Invalid acknowledgements and changes of subscriptions, as a client judges them.
 
-Beside `test_modern_subscriptions`, which has the plain course of it. Rules: SUBS-001 to SUBS-010.
+`test_subscriptions` has the usual course. Rules: SUBS-001 to SUBS-010.
 """
 
 from typing import Any
@@ -52,7 +52,7 @@ from tests.support.wire import (
     "what", ["tools/list_changed", "prompts/list_changed", "resources/list_changed"]
 )
 def test_each_kind_of_change_is_told_with_its_subscription(what: str) -> None:
-    """The application learns from it what to fetch again."""
+    """The application needs the kind and the subscription to know what to read again."""
     client = modern_client()
     subscription = subscribed(client, WHOLE_FILTER)
     told = only(NotificationReceived, receive(client, changed(2, what)))
@@ -63,7 +63,7 @@ def test_each_kind_of_change_is_told_with_its_subscription(what: str) -> None:
 
 
 def test_update_of_a_part_of_what_was_asked_for_is_told() -> None:
-    """Only the server knows what belongs to a resource (SUBS-003)."""
+    """Only the server knows the parts of a resource (SUBS-003)."""
     client = modern_client()
     subscribed(client, {"resourceSubscriptions": ["file:///a/"]})
     updated = changed(2, "resources/updated", uri="file:///a/b")
@@ -72,7 +72,7 @@ def test_update_of_a_part_of_what_was_asked_for_is_told() -> None:
 
 @pytest.mark.parametrize("notifications", [{}, {"resourceSubscriptions": []}, WHOLE_FILTER])
 def test_what_was_not_asked_for_is_reported(notifications: JSONObject) -> None:
-    """An omitted member and an empty list mean the same (SUBS-002)."""
+    """An empty list in the filter must mean the same as a missing member (SUBS-002)."""
     client = modern_client()
     subscribed(client, notifications)
     events = receive(client, changed(2, "resources/updated", uri=FILE))
@@ -83,7 +83,7 @@ def test_what_was_not_asked_for_is_reported(notifications: JSONObject) -> None:
 
 @pytest.mark.parametrize("tag", ["2", 3, "other", -2])
 def test_tag_of_another_subscription_is_ignored(tag: object) -> None:
-    """It is the id of the request, with its type (SUBS-009)."""
+    """The tag is the id of the request, with its type (SUBS-009)."""
     client = modern_client()
     client.listen(TOOLS)
     for message in (changed(tag), acknowledged(tag, TOOLS)):
@@ -93,7 +93,8 @@ def test_tag_of_another_subscription_is_ignored(tag: object) -> None:
 
 @pytest.mark.parametrize("tag", [None, True, 1.5, [2], {"id": 2}])
 def test_tag_that_is_no_id_is_no_tag(tag: object) -> None:
-    """A change is told without a subscription; an acknowledgement is for nobody."""
+    """A change with an invalid tag is delivered without a subscription, and an acknowledgement
+    is ignored."""
     client = modern_client()
     subscription = subscribed(client)
     other = client.listen(TOOLS)
@@ -109,7 +110,7 @@ def test_tag_that_is_no_id_is_no_tag(tag: object) -> None:
     ("meta", "rules"), [(None, ["OWN-015"]), (5, ["OWN-014"]), ([], ["OWN-014"]), ({}, [])]
 )
 def test_meta_may_be_anything(meta: object, rules: list[str]) -> None:
-    """No shape of it stops the reading."""
+    """No value of `_meta` may stop the reading."""
     client = modern_client()
     subscribed(client)
     message = note("notifications/tools/list_changed", {"_meta": meta})
@@ -117,7 +118,7 @@ def test_meta_may_be_anything(meta: object, rules: list[str]) -> None:
 
 
 def test_id_that_is_a_float_is_the_same_id() -> None:
-    """Some languages have no other numbers."""
+    """Some languages have only floats, so 1.0 must be the id 1."""
     client = modern_client()
     subscription = client.listen(TOOLS)
     receive(client, acknowledged(2.0, TOOLS))
@@ -142,7 +143,7 @@ def test_id_that_is_a_float_is_the_same_id() -> None:
     ],
 )
 def test_misshapen_acknowledgement_is_none(check: Any, params: JSONObject) -> None:
-    """Whatever is checked or not, receiving goes on, and the handle holds an object."""
+    """Whether shapes are checked or not, receiving must go on, and the handle have an object."""
     client = modern_client(config=Config(check=check))
     subscription = client.listen(TOOLS)
     params = {**params, "_meta": {SUBSCRIPTION: 2}}
@@ -153,7 +154,7 @@ def test_misshapen_acknowledgement_is_none(check: Any, params: JSONObject) -> No
 
 
 def test_deep_acknowledgement_does_not_stop_the_reading() -> None:
-    """What can be read has to be dealt with, however little stack is left."""
+    """A message that could be decoded must be handled with little stack left."""
     depths = range(900, 1010)
     for depth in depths:
         client = modern_client(config=Config(max_json_depth=10_000))
@@ -169,7 +170,7 @@ def test_deep_acknowledgement_does_not_stop_the_reading() -> None:
 
 
 def test_what_is_honoured_belongs_to_nobody_else() -> None:
-    """An application that changes its event does not change the handle, nor the other way round."""
+    """A change to the event's dict must not change the handle, and the other way round."""
     client = modern_client()
     asked: JSONObject = {"toolsListChanged": True, "resourceSubscriptions": [FILE]}
     subscription = client.listen(asked)
@@ -182,7 +183,7 @@ def test_what_is_honoured_belongs_to_nobody_else() -> None:
 
 
 def test_less_than_was_asked_for_is_for_the_application_to_see() -> None:
-    """It has to look elsewhere for the rest (SUBS-008)."""
+    """The application must learn which changes it will not get (SUBS-008)."""
     client = modern_client()
     subscription = client.listen(WHOLE_FILTER)
     receive(client, acknowledged(2, {}))
@@ -202,7 +203,7 @@ def test_less_than_was_asked_for_is_for_the_application_to_see() -> None:
     ],
 )
 def test_what_cannot_be_asked_is_not_sent(options: Any, rule: str) -> None:
-    """No handle without a request."""
+    """A verb that raises must leave no handle."""
     client = modern_client()
     with pytest.raises(LocalProtocolError, match=rule):
         client.listen(TOOLS, **options)
@@ -212,7 +213,7 @@ def test_what_cannot_be_asked_is_not_sent(options: Any, rule: str) -> None:
 
 
 def test_limit_and_end_of_the_connection_forbid_it() -> None:
-    """As they forbid every request."""
+    """The checks must be those of every request."""
     client = modern_client(config=Config(max_requests=1))
     subscribed(client)
     with pytest.raises(LocalProtocolError, match="OWN-005"):
@@ -224,7 +225,7 @@ def test_limit_and_end_of_the_connection_forbid_it() -> None:
 
 
 def test_extensions_of_the_filter_go_through() -> None:
-    """Only the members that are known are looked at."""
+    """Unknown members of a filter must be sent unchanged."""
     client = modern_client()
     client.listen({**TOOLS, "com.example/changed": {"deep": [1]}})
     (message,) = sent(client)
@@ -232,7 +233,7 @@ def test_extensions_of_the_filter_go_through() -> None:
 
 
 def test_asking_wakes_whoever_writes() -> None:
-    """And whoever reads, when the server has something to tell."""
+    """The writer must be woken for the request, and the reader for the server's messages."""
     woken: list[None] = []
     client = ClientConnection(
         info=CLIENT_INFO, revisions=(MODERN,), wake=lambda: woken.append(None)

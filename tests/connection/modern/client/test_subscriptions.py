@@ -54,7 +54,7 @@ def ending(events: list[Event]) -> SubscriptionEnded:
 
 
 def test_subscription_from_its_beginning_to_its_end() -> None:
-    """It is one request, which is answered when it is over."""
+    """A subscription is one request, whose response is its end."""
     client = modern_client()
     subscription = client.listen(WHOLE_FILTER, meta={"x": 1}, data="mine")
     (message,) = sent(client)
@@ -79,7 +79,7 @@ def test_subscription_from_its_beginning_to_its_end() -> None:
 
 
 def test_a_subscription_tells_which_notifications_it_grants() -> None:
-    """Adapters drop changes that were not granted, and need no table of filters for that."""
+    """Adapters drop changes that were not granted, and must not need a table of filters."""
     tools, prompts = "notifications/tools/list_changed", "notifications/prompts/list_changed"
     client = modern_client()
     subscription = client.listen(WHOLE_FILTER)
@@ -93,7 +93,7 @@ def test_a_subscription_tells_which_notifications_it_grants() -> None:
 
 
 def test_several_are_told_apart_by_their_ids() -> None:
-    """All come on one channel."""
+    """All subscriptions share one channel."""
     client = modern_client()
     first, second = subscribed(client), subscribed(client)
     events = receive(client, changed(3), changed(2))
@@ -104,7 +104,7 @@ def test_several_are_told_apart_by_their_ids() -> None:
 
 @pytest.mark.parametrize("cancelled_first", [False, True])
 def test_server_may_end_it_in_two_ways_at_once(cancelled_first: bool) -> None:
-    """Two pages of the specification ask for one each."""
+    """Two pages of the specification demand a result and a cancellation."""
     client = modern_client()
     subscribed(client)
     done = result(2, {"resultType": "complete", "_meta": {SUBSCRIPTION: 2}})
@@ -116,7 +116,7 @@ def test_server_may_end_it_in_two_ways_at_once(cancelled_first: bool) -> None:
 
 
 def test_client_ends_it_by_cancelling() -> None:
-    """What crosses it is nobody's fault."""
+    """A change that crosses the cancellation must not be reported as a fault."""
     client = modern_client()
     subscription = subscribed(client)
     assert client.cancel(subscription)
@@ -129,7 +129,7 @@ def test_client_ends_it_by_cancelling() -> None:
 
 
 def test_refusal_is_an_ending() -> None:
-    """With the server's own words."""
+    """The ending must have the server's error."""
     client = modern_client()
     client.listen(TOOLS)
     ended = ending(receive(client, error(2, -32601, "no")))
@@ -137,7 +137,7 @@ def test_refusal_is_an_ending() -> None:
 
 
 def test_timeout_is_for_the_acknowledgement_only() -> None:
-    """After it, silence is what is to be expected."""
+    """After the acknowledgement, silence is normal."""
     client = modern_client()
     client.listen(TOOLS, timeout=5, now=0)
     client.handle_timeout(5)
@@ -158,7 +158,7 @@ def test_invalid_answer_is_an_ending(answer: JSONObject, reason: str) -> None:
 
 
 def test_end_of_the_connection_is_its_end() -> None:
-    """The subscription must be made again on the next connection."""
+    """A subscription must end with its connection, and be made again on the next one."""
     client = modern_client()
     subscribed(client)
     client.receive_eof()
@@ -176,7 +176,7 @@ def test_end_of_the_connection_is_its_end() -> None:
 def test_changes_that_were_not_ordered_are_reported_and_told(
     message: JSONObject, rule: str
 ) -> None:
-    """To know of a change does no harm."""
+    """A change outside of the filter is harmless, so it must be delivered too."""
     client = modern_client()
     subscribed(client)
     events = receive(client, message)
@@ -186,7 +186,7 @@ def test_changes_that_were_not_ordered_are_reported_and_told(
 
 
 def test_change_before_the_acknowledgement_is_reported_and_told() -> None:
-    """A change belongs after the acknowledgement."""
+    """The acknowledgement must come first, but the change is still useful."""
     client = modern_client()
     client.listen(TOOLS)
     events = receive(client, changed(2))
@@ -202,7 +202,7 @@ def test_change_before_the_acknowledgement_is_reported_and_told() -> None:
     ],
 )
 def test_acknowledgements_that_say_nothing(message: JSONObject, rule: str) -> None:
-    """One is enough, and it has to say for what."""
+    """A second acknowledgement, and one without a known subscription, must be ignored."""
     client = modern_client()
     subscribed(client)
     (violation,) = receive(client, message)
@@ -219,7 +219,7 @@ def test_what_is_for_nobody_is_ignored() -> None:
 
 
 def test_server_cancels_nothing_else() -> None:
-    """The request is the client's, and so is its end."""
+    """Only the client may cancel its other requests."""
     client = modern_client()
     call = client.send_request("tools/list")
     (violation,) = receive(client, note("notifications/cancelled", {"requestId": 2}))
@@ -235,7 +235,7 @@ def test_server_cancels_nothing_else() -> None:
     [{"toolsListChanged": 1}, {"resourceSubscriptions": "a"}, {"resourceSubscriptions": [1]}, 5],
 )
 def test_filter_has_to_be_one(notifications: Any) -> None:
-    """Nothing is sent that the server would have to refuse."""
+    """An invalid filter must not be sent, since the server would refuse it."""
     client = modern_client()
     with pytest.raises(LocalProtocolError, match="OWN-014"):
         client.listen(notifications)
@@ -243,7 +243,7 @@ def test_filter_has_to_be_one(notifications: Any) -> None:
 
 
 def test_there_are_none_after_a_handshake() -> None:
-    """Nor before anything is open."""
+    """Subscriptions do not exist in a legacy conversation, nor before the opening."""
     with pytest.raises(LocalProtocolError, match="OWN-020"):
         ready_client("2025-11-25").listen(TOOLS)
     with pytest.raises(LocalProtocolError):
@@ -251,7 +251,7 @@ def test_there_are_none_after_a_handshake() -> None:
 
 
 def test_verbs_wake_who_writes() -> None:
-    """An adapter sleeps until there is something to do."""
+    """An adapter that sleeps must be woken for each message to write."""
     woken: list[int] = []
     client = ClientConnection(
         info={"name": "client", "version": "1"},

@@ -41,14 +41,14 @@ URIS: JSONObject = {"resourceSubscriptions": [FILE]}
 
 
 def tolerated(events: list[Event]) -> list[str]:
-    """The rules that were reported, none of which stopped anything."""
+    """The rules that were reported while the exchange went on."""
     violations = of(ProtocolViolation, events)
     assert all(violation.tolerated for violation in violations)
     return [violation.rule for violation in violations]
 
 
 def listening(notifications: JSONObject) -> ClientConnection:
-    """A client whose `listen`, of id 2, is with the server."""
+    """A client that has sent `subscriptions/listen` with id 2."""
     client = modern_client()
     client.listen(notifications)
     sent(client)
@@ -59,7 +59,7 @@ def listening(notifications: JSONObject) -> ClientConnection:
 
 
 def test_result_without_its_type_is_complete() -> None:
-    """The server may think that it is of an older revision."""
+    """The server may use the form of an older revision."""
     client = modern_client()
     client.send_request("tools/call", {"name": "t"})
     events = receive(client, result(2, {"content": []}))
@@ -69,7 +69,7 @@ def test_result_without_its_type_is_complete() -> None:
 
 
 def test_page_without_its_type_is_a_page() -> None:
-    """What the library has asked for by itself is judged alike."""
+    """Requests of the library itself must be judged in the same way."""
     client = modern_client()
     client.send_paginated("tools/list")
     sent(client)
@@ -81,7 +81,7 @@ def test_page_without_its_type_is_a_page() -> None:
 
 @pytest.mark.parametrize("alien", [{"id": "r1"}, {"jsonrpc": "2.0"}, {"id": 1, "jsonrpc": "2.0"}])
 def test_question_in_an_envelope_is_a_question(alien: JSONObject) -> None:
-    """An official example has one; what is meant is plain."""
+    """One official example has an envelope around a question."""
     client = modern_client()
     client.send_request("tools/call", {"name": "t"})
     sent(client)
@@ -112,7 +112,7 @@ def test_question_in_an_envelope_is_a_question(alien: JSONObject) -> None:
 def test_more_is_honoured_than_was_asked_for(
     asked: JSONObject, honoured: JSONObject, rules: list[str]
 ) -> None:
-    """The subscription stands; what comes unasked is told one by one."""
+    """The subscription must stand, and each change outside of the filter be reported."""
     client = listening(asked)
     events = receive(client, acknowledged(2, honoured))
     assert tolerated(events) == rules
@@ -133,7 +133,7 @@ def test_more_is_honoured_than_was_asked_for(
     ],
 )
 def test_end_names_its_subscription(meta: JSONObject, rules: list[str]) -> None:
-    """It is the answer to one request: which one is known without the tag."""
+    """The response tells by its id which subscription has ended, without the tag."""
     client = listening(TOOLS)
     receive(client, acknowledged(2, TOOLS))
     events = receive(client, result(2, {"resultType": "complete", **meta}))
@@ -154,7 +154,7 @@ def test_end_before_the_acknowledgement() -> None:
 
 @pytest.mark.parametrize("meta", [{SUBSCRIPTION: 2}, {}, None])
 def test_log_message_is_of_no_subscription(meta: Any) -> None:
-    """It is delivered as what it is: a log message."""
+    """A log message with a tag must be delivered as a log message."""
     client = listening(TOOLS)
     receive(client, acknowledged(2, TOOLS))
     params = {"level": "info", "data": 1} | ({} if meta is None else {"_meta": meta})
@@ -168,7 +168,7 @@ def test_log_message_is_of_no_subscription(meta: Any) -> None:
 
 
 def test_next_round_may_say_other_things_of_itself() -> None:
-    """A trace context is that of the span in which this round is sent; the rest stays."""
+    """A trace context may differ in each round, and the other members must stay."""
     client = modern_client()
     meta = {"traceparent": "00-1", "x/y": 1}
     call = in_question(client, {"r": ROOTS}, "s", meta=meta, log_level="info")
@@ -188,7 +188,7 @@ def test_next_round_may_say_other_things_of_itself() -> None:
 
 
 def test_next_round_keeps_what_an_earlier_one_said() -> None:
-    """Whatever was said in the second holds in the third."""
+    """Members that were given in the second round must be sent in the third."""
     client = modern_client()
     call = in_question(client, {"r": ROOTS}, meta={"x/y": 1})
     call = client.provide_input(call, {"r": {"roots": []}}, meta={"x/z": 2}, log_level="error")
@@ -201,7 +201,7 @@ def test_next_round_keeps_what_an_earlier_one_said() -> None:
 
 
 def test_progress_token_of_the_callers_own() -> None:
-    """It is held to the same rules as that of the first round."""
+    """A token of a later round must follow the same rules as the first."""
     client = modern_client()
     call = in_question(client, {"r": ROOTS})
     again = client.provide_input(call, {"r": {"roots": []}}, meta={"progressToken": "mine"})
@@ -223,7 +223,7 @@ def test_progress_token_of_the_callers_own() -> None:
     ],
 )
 def test_what_may_not_be_said(options: Any, rule: str) -> None:
-    """Nothing has changed: the questions can still be answered."""
+    """A refused member must change nothing, so that the questions can still be answered."""
     client = modern_client()
     call = in_question(client, {"r": ROOTS})
     with pytest.raises(LocalProtocolError, match=rule):

@@ -50,7 +50,7 @@ UNANSWERED: list[Any] = [
 @pytest.mark.parametrize("unknown_methods", ["refuse", "deliver"])
 @pytest.mark.parametrize("message", UNANSWERED)
 def test_client_never_answers(message: Any, unknown_methods: Any) -> None:
-    """Whatever a server asks, no response exists in this direction (STATE-006, STATE-007)."""
+    """A client of this revision sends no responses (STATE-006, STATE-007)."""
     client = modern_client(config=Config(unknown_methods=unknown_methods))
     asked = client.send_request("tools/call", CALL, id=9)
     sent(client)
@@ -63,7 +63,7 @@ def test_client_never_answers(message: Any, unknown_methods: Any) -> None:
 
 
 def test_client_does_not_answer_after_sending_has_failed_either() -> None:
-    """What still comes is read to its end."""
+    """Messages that still come must be read to the end."""
     client = modern_client()
     client.send_failed()
     receive(client, call(1, "ping"))
@@ -82,13 +82,13 @@ def test_client_does_not_answer_after_sending_has_failed_either() -> None:
     ],
 )
 def test_notification_of_another_revision_is_reported(method: str) -> None:
-    """It means nothing here, or even the opposite direction."""
+    """In this revision it has no meaning, or another direction."""
     client = modern_client()
     assert broken(receive(client, note(method))) == ["OWN-020"]
 
 
 def test_log_messages_and_foreign_notifications_are_told() -> None:
-    """They carry no mark of what they belong to."""
+    """They have no tag of a request, and must be delivered all the same."""
     client = modern_client()
     log = note("notifications/message", {"level": "info", "data": {"a": 1}})
     told = of(NotificationReceived, receive(client, log, note("x/extension", {"b": 2})))
@@ -102,7 +102,7 @@ def test_log_messages_and_foreign_notifications_are_told() -> None:
     "method", ["notifications/roots/list_changed", "notifications/initialized"]
 )
 def test_client_has_nothing_of_a_handshake_to_tell(method: str) -> None:
-    """A server would not know what to do with it."""
+    """Notifications of the handshake mean nothing to a modern server."""
     client = modern_client()
     with pytest.raises(LocalProtocolError):
         client.send_notification(method)

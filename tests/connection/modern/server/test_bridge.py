@@ -47,7 +47,8 @@ def a_call(server: ServerConnection, id: object = 1, **params: object) -> Incomi
 
 
 def test_a_url_is_not_given_to_clients_that_know_forms_only() -> None:
-    """They would show an empty form, and take its answer for one to the question (ELIC-007)."""
+    """Such a client would show an empty form, and send its answer as that to the question
+    (ELIC-007)."""
     capabilities: JSONObject = {"elicitation": {"form": {}, "url": {}}}
     server = ready_server("2025-06-18", client=capabilities)
     request = a_call(server)
@@ -62,7 +63,7 @@ def test_a_url_is_not_given_to_clients_that_know_forms_only() -> None:
 
 @every_legacy_revision
 def test_questions_go_out_as_requests_and_come_back_as_a_new_round(revision: str) -> None:
-    """One handler serves clients of every revision that has the methods."""
+    """One handler must serve clients of every revision that has the methods."""
     server = ready_server(revision)
     method, params = "prompts/get", {"name": "p", "_meta": {"progressToken": "t"}}
     first = requested(server, call(1, method, params))
@@ -122,7 +123,7 @@ def test_a_state_alone_comes_back_at_once(revision: str) -> None:
 
 @pytest.mark.parametrize("responses", [{"a": {}}, 5])
 def test_a_client_cannot_give_answers_that_nobody_asked_for(responses: object) -> None:
-    """These members mean nothing before 2026-07-28: a state in them was never sealed."""
+    """Before 2026-07-28 these members mean nothing, and a state in them was never sealed."""
     server = ready_server(NEWEST, config=Config(state_keys=(b"k" * 16,)))
     request = a_call(server, requestState="forged", inputResponses=responses)
     assert server.read_state(request) is None
@@ -134,7 +135,8 @@ def test_a_client_cannot_give_answers_that_nobody_asked_for(responses: object) -
 
 
 def test_questions_to_visit_a_url_get_an_id() -> None:
-    """2025-11-25 requires one, which later questions do not have; a given one is kept."""
+    """2025-11-25 requires an elicitation id that modern questions lack; a given one must be
+    kept."""
     server = ready_server(NEWEST, client={"elicitation": {"url": {}}})
     url = {"mode": "url", "message": "Log in", "url": "https://example.com"}
     given = {**url, "elicitationId": "mine"}
@@ -162,7 +164,7 @@ def test_questions_to_visit_a_url_get_an_id() -> None:
 
 
 def test_urls_of_requests_with_like_ids_are_told_apart() -> None:
-    """1 and "1" are two requests, and their elicitations are two, too."""
+    """1 and "1" are two requests, so their elicitations must have different ids."""
     server = ready_server(NEWEST, client={"elicitation": {"url": {}}})
     url = {"mode": "url", "message": "Log in", "url": "https://example.com"}
     question = {"a": {"method": "elicitation/create", "params": url}}
@@ -173,7 +175,7 @@ def test_urls_of_requests_with_like_ids_are_told_apart() -> None:
 
 
 def test_a_batch_waits_for_the_last_round() -> None:
-    """Its answers go out together, and the questions before them."""
+    """The responses of a batch must go out together, and the questions before them."""
     server = ready_server("2025-03-26")
     events = receive(server, [call(1, "tools/call", CALL), call(2, "tools/call", CALL)])
     first, other = (event.request for event in of(RequestReceived, events))
@@ -187,7 +189,7 @@ def test_a_batch_waits_for_the_last_round() -> None:
 
 
 def test_a_batch_goes_on_without_a_cancelled_round() -> None:
-    """A cancelled request is left out of the answers, asked about or not."""
+    """A cancelled request must be left out of the responses, whether it has asked or not."""
     server = ready_server("2025-03-26")
     events = receive(server, [call(1, "tools/call", CALL), call(2, "tools/call", CALL)])
     first, other = (event.request for event in of(RequestReceived, events))
@@ -200,7 +202,7 @@ def test_a_batch_goes_on_without_a_cancelled_round() -> None:
 
 
 def test_modern_requests_are_not_bridged_beside_a_handshake() -> None:
-    """The era of the request decides, not that of the connection."""
+    """The era of the request must decide, and not that of the connection."""
     server = modern_server(revisions=BOTH)
     receive(server, initialize(1, NEWEST), INITIALIZED)
     new = requested(server, modern(2, "tools/call", CALL))

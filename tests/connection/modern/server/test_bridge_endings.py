@@ -50,13 +50,13 @@ def a_call(server: ServerConnection, id: object = 1, **params: object) -> Incomi
 
 
 def no_ending_of_questions(events: list[Event]) -> None:
-    """Requests of the library's own never surface as the application's."""
+    """Assert that no event is about a request of the library's own."""
     assert not [event for event in events if isinstance(event, OURS)]
 
 
 @pytest.mark.parametrize("answered_first", [False, True])
 def test_an_error_of_the_client_ends_the_request(answered_first: bool) -> None:
-    """The other questions are cancelled, and the caller learns why."""
+    """The other questions must be cancelled, and the caller get the reason."""
     server = ready_server(NEWEST)
     request = a_call(server)
     one, two = questioned(server, request, "a", "b")
@@ -77,7 +77,7 @@ def test_an_error_of_the_client_ends_the_request(answered_first: bool) -> None:
 
 @pytest.mark.parametrize("answer", [{}, {"roots": 5}, "none", None])
 def test_an_invalid_answer_ends_the_request(answer: object) -> None:
-    """It is reported as any answer to a request of ours, and the caller is not left waiting."""
+    """The answer must be reported, and the caller get an error."""
     server = ready_server(NEWEST)
     request = a_call(server)
     (id,) = questioned(server, request, "a")
@@ -89,7 +89,7 @@ def test_an_invalid_answer_ends_the_request(answer: object) -> None:
 
 
 def test_questions_time_out() -> None:
-    """A person who never answers must not hold a request for ever."""
+    """A user who never answers must not keep a request open for ever."""
     server = ready_server(NEWEST)
     request = a_call(server)
     one, two = questioned(server, request, "a", "b", timeout=5)
@@ -105,7 +105,7 @@ def test_questions_time_out() -> None:
 
 
 def test_when_all_time_out_together_the_request_ends_once() -> None:
-    """Each question has a timer, and one ending is enough."""
+    """Each question has a timer, but the request must have one ending."""
     server = ready_server(NEWEST)
     one, two = questioned(server, a_call(server), "a", "b", timeout=5)
     server.handle_timeout(100)
@@ -117,7 +117,8 @@ def test_when_all_time_out_together_the_request_ends_once() -> None:
 
 
 def test_cancelling_the_request_withdraws_its_questions() -> None:
-    """The user is not asked for what nobody waits for; the event names the known handle."""
+    """The client must not go on asking its user; the event must name the handle that the
+    application has."""
     server = ready_server(NEWEST)
     request = a_call(server)
     one, two = questioned(server, request, "a", "b")
@@ -135,7 +136,7 @@ def test_cancelling_the_request_withdraws_its_questions() -> None:
 
 
 def test_a_cancellation_names_the_newest_handle() -> None:
-    """After a round the application knows the new one, and works on that."""
+    """After a round the application works on the new handle."""
     server = ready_server(NEWEST)
     (id,) = questioned(server, a_call(server), "a")
     second = only(RequestReceived, receive(server, result(id, {"roots": []}))).request
@@ -148,7 +149,7 @@ def test_a_cancellation_names_the_newest_handle() -> None:
 
 @pytest.mark.parametrize("drained", [False, True])
 def test_the_end_of_the_stream_ends_the_request(drained: bool) -> None:
-    """No answer to a question can come any more: waiting out the drain would be in vain."""
+    """No answer can come any more, so the drain must not wait for one."""
     server = ready_server(NEWEST)
     request = a_call(server)
     questioned(server, request, "a", "b")
@@ -167,7 +168,7 @@ def test_the_end_of_the_stream_ends_the_request(drained: bool) -> None:
 
 
 def test_nothing_is_asked_after_the_end_of_the_stream() -> None:
-    """A request read before it can still be answered, but nobody can be asked."""
+    """A request may still be answered, but not with questions."""
     server = ready_server(NEWEST)
     request = a_call(server)
     server.receive_eof(drain=5, now=1.0)
@@ -181,7 +182,7 @@ def test_nothing_is_asked_after_the_end_of_the_stream() -> None:
 
 @pytest.mark.parametrize("how", ["close", "send_failed"])
 def test_closing_ends_the_request(how: str) -> None:
-    """Each handle gets its ending, and the questions none of their own."""
+    """Each handle of the application must have its ending, and the questions none."""
     server = ready_server(NEWEST)
     request = a_call(server)
     ids = questioned(server, request, "a", "b")
@@ -200,7 +201,7 @@ def test_closing_ends_the_request(how: str) -> None:
 
 
 def test_rounds_are_bounded() -> None:
-    """A handler that never has enough would ask for ever."""
+    """A handler that always asks again would go on for ever."""
     server = ready_server(NEWEST, config=Config(max_input_rounds=2))
     request = a_call(server)
     for _ in range(2):
@@ -225,7 +226,7 @@ def test_rounds_are_bounded() -> None:
 def test_what_the_revision_or_the_client_lacks_cannot_be_asked(
     revision: str, client: JSONObject, question: JSONObject, rule: str
 ) -> None:
-    """All or nothing: no question goes out where one of them may not."""
+    """If one question is not allowed, none may be sent."""
     server = ready_server(revision, client=client)
     request = a_call(server)
     questions = {"q": question}
@@ -239,7 +240,7 @@ def test_what_the_revision_or_the_client_lacks_cannot_be_asked(
 
 
 def test_requests_to_the_client_are_limited() -> None:
-    """Questions count like any other request in flight, and all of them must have room."""
+    """Questions count as requests in flight, and all of them must have room."""
     server = ready_server(NEWEST, config=Config(max_requests=2))
     request = a_call(server)
     server.send_request("roots/list")
@@ -251,7 +252,7 @@ def test_requests_to_the_client_are_limited() -> None:
 
 
 def test_nothing_is_asked_before_the_handshake_is_done() -> None:
-    """The client may not be ready for requests before `initialized`; it may be answered."""
+    """The client may not accept requests before `initialized`, but a response may be sent."""
     server = modern_server(revisions=LEGACY_REVISIONS)
     receive(server, initialize("hello", NEWEST))
     request = a_call(server)
@@ -262,7 +263,7 @@ def test_nothing_is_asked_before_the_handshake_is_done() -> None:
 
 
 def test_a_timeout_needs_a_clock() -> None:
-    """It is checked before anything is asked."""
+    """The timeout must be checked before a question is sent."""
     server = ready_server(NEWEST)
     request = a_call(server)
     with pytest.raises(LocalProtocolError, match="OWN-023"):
@@ -272,7 +273,7 @@ def test_a_timeout_needs_a_clock() -> None:
 
 
 def test_an_overflow_while_asking_ends_everything_once() -> None:
-    """The hard limit on output may be met by a question as by anything else."""
+    """A question may cross the hard limit on output like any other message."""
     server = ready_server(NEWEST, config=Config(max_unsent_bytes=600))
     request = a_call(server)
     assert server.require_input(request, {str(n): ROOTS for n in range(20)}) is False

@@ -25,7 +25,8 @@ TOOL: JSONObject = {"name": "t"}
 
 
 def test_a_request_says_all_that_a_handshake_would() -> None:
-    """Handlers read it from the request, since there is no connection state to read it from."""
+    """Handlers must find revision and capabilities on the request, as there is no connection
+    state."""
     server = modern_server()
     meta = envelope({"roots": {}}, level="notice", progressToken=0)
     request = requested(server, modern(1, "tools/call", TOOL, meta))
@@ -40,7 +41,7 @@ def test_a_request_says_all_that_a_handshake_would() -> None:
 
 
 def test_the_first_request_makes_the_connection_ready() -> None:
-    """Where nothing opens a conversation, its first message does."""
+    """Without a handshake, the first request must lead to `Ready`."""
     server = modern_server()
     ready, received = receive(server, modern(1, "tools/list"))
     assert isinstance(ready, Ready)
@@ -52,7 +53,7 @@ def test_the_first_request_makes_the_connection_ready() -> None:
 
 
 def test_client_info_may_be_missing() -> None:
-    """It is optional; many a client is configured to keep it to itself."""
+    """Client info is optional, and many clients leave it out."""
     server = modern_server()
     request = requested(server, modern(1, "tools/list", meta=envelope(info=None)))
     assert request.peer_info is None
@@ -86,7 +87,7 @@ BROKEN: list[tuple[Any, str, str]] = [
 def test_a_broken_envelope_is_refused(
     meta: Any, rule: str, named: str, revisions: tuple[str, ...]
 ) -> None:
-    """-32602 names the member, so that the author of the client need not guess."""
+    """The -32602 must name the member for the author of the client."""
     server = modern_server(revisions=revisions)
     message = call(1, "tools/list", {} if meta is None else {"_meta": meta})
     (violation,) = of(ProtocolViolation, receive(server, message))
@@ -99,7 +100,7 @@ def test_a_broken_envelope_is_refused(
 
 @pytest.mark.parametrize("meta", [5, "m", [], True])
 def test_a_meta_that_is_no_object_is_refused(meta: object) -> None:
-    """It cannot be an envelope, and nothing may raise because of it."""
+    """A `_meta` of another type must be refused without an exception."""
     server = modern_server()
     receive(server, call(1, "tools/list", {"_meta": meta}))
     assert refusals(sent(server)) == [(1, -32602)]
@@ -107,7 +108,7 @@ def test_a_meta_that_is_no_object_is_refused(meta: object) -> None:
 
 @pytest.mark.parametrize("params", [5, [], "p", [{"_meta": envelope()}]])
 def test_params_that_are_no_object_are_refused(params: object) -> None:
-    """The envelope cannot be read, and the request is answered all the same."""
+    """The request must get an error although it has no envelope."""
     server = modern_server()
     assert broken(receive(server, call(1, "tools/list", params))) == ["JSON-017"]
     assert refusals(sent(server)) == [(1, -32602)]
@@ -118,7 +119,7 @@ def test_params_that_are_no_object_are_refused(params: object) -> None:
 def test_an_unknown_version_is_told_what_is_served(
     version: str, revisions: tuple[str, ...]
 ) -> None:
-    """A client picks its next try from `supported`, and `requested` shows what was understood."""
+    """A client chooses its next attempt from `supported`; `requested` shows what was understood."""
     server = modern_server(revisions=revisions)
     events = receive(server, modern(1, "server/discover", meta=envelope(version=version)))
     assert broken(events) == ["VER-008"]
@@ -134,14 +135,14 @@ def test_an_unknown_version_is_told_what_is_served(
 
 
 def test_a_version_is_judged_before_the_rest_of_the_envelope() -> None:
-    """What the other members mean is for that version to say."""
+    """An unknown version may give the other members another meaning."""
     server = modern_server()
     receive(server, call(1, "tools/list", {"_meta": {VERSION: "2099-01-01"}}))
     assert refusals(sent(server)) == [(1, -32022)]
 
 
 def test_each_request_is_judged_for_itself() -> None:
-    """Nothing of an earlier request may speak for a later one, in either direction."""
+    """An earlier request must not affect a later one, in either direction."""
     server = modern_server()
     rich = requested(server, modern(1, "tools/call", TOOL, envelope(level="debug")))
     poor = requested(server, modern(2, "tools/call", TOOL, envelope({}, info=None)))
@@ -163,7 +164,7 @@ def test_each_request_is_judged_for_itself() -> None:
 def test_values_that_python_takes_for_equal_are_told_apart(
     first: JSONObject, second: JSONObject
 ) -> None:
-    """`True == 1`: a request would be served with the capabilities of another one."""
+    """`True == 1` in Python: a request would get the cached capabilities of another one."""
     server = modern_server()
     requested(server, modern(1, "tools/call", TOOL, envelope(first)))
     request = requested(server, modern(2, "tools/call", TOOL, envelope(second)))
@@ -174,7 +175,7 @@ def test_values_that_python_takes_for_equal_are_told_apart(
     "capabilities", [{"roots": {}}, {"roots": {"listChanged": True}, "x": [1, {"y": 0.5}]}]
 )
 def test_equal_envelopes_are_read_once(capabilities: JSONObject) -> None:
-    """Reading one copies it, which would be done for each request: here they share the copy."""
+    """Reading an envelope copies it; requests with equal ones must share the copy."""
     server = modern_server()
     first, second = (
         requested(
@@ -189,7 +190,7 @@ def test_equal_envelopes_are_read_once(capabilities: JSONObject) -> None:
     "extension", [None, "text", [], ["a", {"b": None}], [["a", True]], 1.5, {"a": {"b": 0}}]
 )
 def test_requests_with_equal_envelopes_are_served_alike(extension: object) -> None:
-    """A client says the same with each request, whether or not it costs a copy each time."""
+    """A client sends the same envelope with each request."""
     capabilities = {"roots": {}, "extensions": {"com.example/x": extension}}
     server = modern_server()
     requests = [
@@ -203,7 +204,7 @@ def test_requests_with_equal_envelopes_are_served_alike(extension: object) -> No
 
 
 def test_what_the_application_does_to_params_stays_with_it() -> None:
-    """Params belong to the application, which may take them apart."""
+    """An application may change the params of its request."""
     server = modern_server()
     first = requested(server, modern(1, "tools/call", TOOL, envelope({"roots": {}})))
     first.params["_meta"][CAPABILITIES]["sampling"] = {}
@@ -218,7 +219,7 @@ def test_what_the_application_does_to_params_stays_with_it() -> None:
 
 
 def test_unknown_meta_members_are_let_through() -> None:
-    """Trace context and extensions live there; a server must not refuse or lose them."""
+    """Trace context and extensions are members of `_meta`, and must not be refused or lost."""
     server = modern_server()
     trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
     meta = envelope(**{"com.example/x": [1]}, **trace)
@@ -227,7 +228,7 @@ def test_unknown_meta_members_are_let_through() -> None:
 
 
 def test_capabilities_of_every_depth_can_be_received() -> None:
-    """Receiving never raises, however the peer nests its capabilities."""
+    """Receiving must not raise, however deeply the peer nests its capabilities."""
     deep: JSONObject = {}
     for _ in range(900):
         deep = {"a": deep}
@@ -238,7 +239,7 @@ def test_capabilities_of_every_depth_can_be_received() -> None:
 
 
 def test_without_capabilities_nothing_may_be_asked() -> None:
-    """An empty object means none, whatever an earlier request has declared."""
+    """An empty object means no capabilities, whatever an earlier request has declared."""
     server = modern_server()
     able = requested(server, modern(1, "tools/call", TOOL))
     unable = requested(server, modern(2, "tools/call", TOOL, envelope({})))

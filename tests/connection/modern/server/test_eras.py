@@ -1,4 +1,4 @@
-"""Servers of one era and of both: which requests they serve, and how they refuse the others."""
+"""Servers of one era and of both: the requests that they serve, and how they refuse others."""
 
 from typing import Any
 
@@ -46,7 +46,8 @@ every_legacy_revision = pytest.mark.parametrize("revision", LEGACY_REVISIONS)
 
 
 def both(revision: str | None = None) -> ServerConnection:
-    """A server of both eras; with a revision, after a handshake too (its request was "hello")."""
+    """A server of both eras; with a revision, after a handshake too (the id of its request was
+    "hello")."""
     server = modern_server(revisions=BOTH)
     if revision is not None:
         receive(server, initialize("hello", revision), INITIALIZED)
@@ -60,7 +61,7 @@ def both(revision: str | None = None) -> ServerConnection:
 
 @every_legacy_revision
 def test_both_eras_are_served_on_one_stream(revision: str) -> None:
-    """A gateway may join clients of both kinds to one process; each gets its own forms."""
+    """A gateway may join clients of both eras to one process, and each must get its own forms."""
     server = both()
     requested(server, modern(1, "tools/list"))
     assert (server.phase, server.revision) == (Phase.NEW, None)
@@ -90,7 +91,7 @@ def test_both_eras_are_served_on_one_stream(revision: str) -> None:
 
 @every_legacy_revision
 def test_an_envelope_decides_on_the_era_of_its_request_only(revision: str) -> None:
-    """The handshake stays what it is, and so does what was said in it."""
+    """A modern request must not change the agreed handshake."""
     server = both(revision)
     old = requested(server, call(1, "tools/list"))
     new = requested(server, modern(2, "tools/list", meta=envelope({}, info=None)))
@@ -101,7 +102,7 @@ def test_an_envelope_decides_on_the_era_of_its_request_only(revision: str) -> No
 
 
 def test_methods_are_those_of_the_era_of_the_request() -> None:
-    """`ping` with an envelope, or `server/discover` without one, is of no revision."""
+    """`ping` with an envelope, or `server/discover` without one, exists in no revision."""
     server = both("2025-11-25")
     wrong = [
         modern(1, "ping"),
@@ -116,7 +117,7 @@ def test_methods_are_those_of_the_era_of_the_request() -> None:
 
 
 def test_a_handshake_happens_once_in_the_middle_of_anything() -> None:
-    """Modern traffic neither opens nor closes a conversation with a handshake."""
+    """Modern requests must neither open nor close a legacy conversation."""
     server = both("2025-06-18")
     requested(server, modern(1, "tools/list"))
     assert broken(receive(server, initialize(2, "2025-06-18"))) == ["LIFE-001"]
@@ -124,7 +125,7 @@ def test_a_handshake_happens_once_in_the_middle_of_anything() -> None:
 
 
 def test_one_table_holds_the_requests_of_both_eras() -> None:
-    """The client cannot tell two answers with one id apart, whatever the eras of their requests."""
+    """A client could not tell two responses with one id apart."""
     server = both("2025-11-25")
     requested(server, modern(1, "tools/list"))
     requested(server, call("a", "tools/list"))
@@ -134,7 +135,7 @@ def test_one_table_holds_the_requests_of_both_eras() -> None:
 
 
 def test_a_cancellation_belongs_to_the_era_of_the_request_it_names() -> None:
-    """Notifications have no envelope: what they name decides."""
+    """Notifications have no envelope, so the named request decides."""
     server = both()
     new = requested(server, modern(1, "tools/list"))
     event = only(
@@ -153,7 +154,7 @@ def test_a_cancellation_belongs_to_the_era_of_the_request_it_names() -> None:
 
 
 def test_legacy_pings_are_answered_before_any_handshake() -> None:
-    """A client of either era may look whether the process lives."""
+    """A client of either era may check whether the process is alive."""
     server = both()
     receive(server, call(1, "ping"))
     assert sent(server) == [result(1, {})]
@@ -164,7 +165,7 @@ def test_legacy_pings_are_answered_before_any_handshake() -> None:
 
 @pytest.mark.parametrize("method", ["tools/list", "server/discover", "x/unknown"])
 def test_a_server_of_both_names_both_ways_in(method: str) -> None:
-    """A request that takes neither way may come from a client of either era."""
+    """A request without handshake and envelope may come from a client of either era."""
     server = both()
     assert broken(receive(server, call(1, method))) == ["META-010"]
     (answer,) = sent(server)
@@ -178,7 +179,7 @@ def test_a_server_of_both_names_both_ways_in(method: str) -> None:
 
 
 def test_a_modern_server_says_that_it_has_no_handshake() -> None:
-    """An older client shows the text to a person, who then knows what to do."""
+    """An older client shows the error to a user, who must learn what to do."""
     server = modern_server()
     assert server.phase is Phase.OPERATING
     for message, rules, code in (
@@ -199,7 +200,7 @@ def test_a_modern_server_says_that_it_has_no_handshake() -> None:
 
 @pytest.mark.parametrize("method", ["server/discover", "tools/list"])
 def test_a_legacy_server_says_what_it_speaks(method: str) -> None:
-    """A modern client takes any error for "legacy"; its author needs to read why."""
+    """A modern client takes any error for "legacy", but its author needs the reason."""
     server = new_server()
     receive(server, modern(1, method))
     (answer,) = sent(server)
@@ -209,7 +210,7 @@ def test_a_legacy_server_says_what_it_speaks(method: str) -> None:
 
 
 def test_a_legacy_server_takes_an_envelope_for_any_other_meta() -> None:
-    """Members of `_meta` that a revision does not know are never a reason to refuse."""
+    """Unknown members of `_meta` are no reason to refuse a request."""
     server = ready_server("2025-11-25")
     request = requested(server, modern(1, "tools/list"))
     assert (request.revision, request.meta) == ("2025-11-25", envelope())
@@ -222,7 +223,7 @@ def test_a_legacy_server_takes_an_envelope_for_any_other_meta() -> None:
 
 @every_legacy_revision
 def test_a_wish_for_the_modern_revision_is_no_way_into_it(revision: str) -> None:
-    """`initialize` agrees on revisions with a handshake only."""
+    """`initialize` can agree only on a revision with a handshake."""
     for revisions in ((revision,), (revision, MODERN)):
         server = modern_server(revisions=revisions)
         receive(server, initialize(1, MODERN))
@@ -237,14 +238,14 @@ def test_a_wish_for_the_modern_revision_is_no_way_into_it(revision: str) -> None
 def test_what_cannot_be_read_is_answered_where_a_form_for_it_exists(
     revisions: tuple[str, ...], codes: list[int]
 ) -> None:
-    """Before anything is agreed, the newest revision that the server speaks decides."""
+    """Before an agreement, the newest revision of the server decides."""
     server = modern_server(revisions=revisions)
     receive(server, b"{\n", b"[]\n")
     assert [message["error"]["code"] for message in sent(server)] == codes
 
 
 def test_what_is_no_request_is_refused_whatever_its_envelope() -> None:
-    """An envelope does not make a message well formed."""
+    """An envelope must not make an invalid message acceptable."""
     server = modern_server()
     both_at_once: JSONObject = {**modern(1, "tools/list"), "result": {}}
     old_version = {**modern(2, "tools/list"), "jsonrpc": "1.0"}
@@ -256,7 +257,7 @@ def test_what_is_no_request_is_refused_whatever_its_envelope() -> None:
 
 
 def test_a_modern_server_sends_no_requests() -> None:
-    """A modern client has nothing to answer them with."""
+    """A modern client sends no responses."""
     server = modern_server()
     request = requested(server, modern(1, "tools/call", {"name": "t"}))
     for belongs_to in (None, request):
@@ -270,7 +271,7 @@ def test_a_modern_server_sends_no_requests() -> None:
 
 
 def test_a_server_of_both_asks_legacy_clients_only() -> None:
-    """The handshake allows requests of the server, for what does not belong to modern ones."""
+    """The handshake allows requests of the server, except about modern requests."""
     server = both()
     new = requested(server, modern(1, "tools/call", {"name": "t"}))
     with pytest.raises(LocalProtocolError):
@@ -286,7 +287,7 @@ def test_a_server_of_both_asks_legacy_clients_only() -> None:
 
 
 def test_a_server_of_both_pings_nobody_before_a_handshake() -> None:
-    """Who has sent modern requests only may be a modern client, which knows no requests."""
+    """A client without a handshake may be modern, and then accepts no requests."""
     server = both()
     requested(server, modern(1, "tools/list"))
     with pytest.raises(LocalProtocolError, match="STATE-006"):
@@ -295,7 +296,7 @@ def test_a_server_of_both_pings_nobody_before_a_handshake() -> None:
 
 
 def test_answers_to_nothing_are_ignored() -> None:
-    """A modern client has no reason to send any; none may end anything."""
+    """A response that matches no request must not end any."""
     server = modern_server()
     request = requested(server, modern(1, "tools/list"))
     receive(server, result(1, {}), {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": ""}})
@@ -306,7 +307,8 @@ def test_answers_to_nothing_are_ignored() -> None:
 
 @pytest.mark.parametrize("revisions", [BOTH, [MODERN]])
 def test_no_notification_to_a_modern_client_stands_alone(revisions: list[str]) -> None:
-    """A server of both eras said that it "came before the handshake", which there is none of."""
+    """The error said that the notification "came before the handshake", which does not exist
+    there."""
     server = modern_server(revisions=revisions)
     request = requested(server, modern(1, "tools/call", {"name": "t"}))
     with pytest.raises(LocalProtocolError, match="belongs to a request or to a subscr") as caught:
@@ -318,7 +320,7 @@ def test_no_notification_to_a_modern_client_stands_alone(revisions: list[str]) -
 
 
 def test_a_notification_to_a_modern_client_is_judged_by_its_revision() -> None:
-    """It was judged by the handshake that never came."""
+    """It was judged as if a handshake were still missing."""
     server = both()
     with pytest.raises(LocalProtocolError, match="LIFE-001"):  # nobody has said anything yet
         server.send_notification("notifications/custom")
@@ -336,7 +338,7 @@ def test_a_notification_to_a_modern_client_is_judged_by_its_revision() -> None:
 
 
 def test_notifications_of_extensions_are_delivered() -> None:
-    """What no revision knows may be agreed on elsewhere, in both eras."""
+    """Unknown notifications may belong to an extension, in both eras."""
     server = modern_server()
     event = only(NotificationReceived, receive(server, note("x/y", {"a": 1})))
     assert (event.method, event.params) == ("x/y", {"a": 1})
@@ -358,14 +360,14 @@ def test_notifications_of_extensions_are_delivered() -> None:
     ],
 )
 def test_notifications_of_other_eras_and_sides_are_reported(message: Any) -> None:
-    """They have no meaning from a modern client, and there is no answer to a notification."""
+    """They mean nothing from a modern client, and cannot be answered."""
     server = modern_server()
     assert broken(receive(server, message)) == ["OWN-020"]
     assert sent(server) == []
 
 
 def test_unknown_methods_may_be_delivered_in_the_modern_era() -> None:
-    """A gateway passes on what it does not know; the envelope is read all the same."""
+    """A gateway passes unknown methods on, whose envelope must be read all the same."""
     server = modern_server(capabilities={}, config=Config(unknown_methods="deliver"))
     unknown = requested(server, modern(1, "x/unknown"))
     undeclared = requested(server, modern(2, "tools/call", {"name": "t"}))
@@ -377,7 +379,7 @@ def test_unknown_methods_may_be_delivered_in_the_modern_era() -> None:
 
 
 def test_meta_is_read_in_the_middle_of_a_handshake() -> None:
-    """A request that comes early is reported, and has its progress token all the same."""
+    """An early request must be reported, and still have its progress token."""
     server = both()
     receive(server, initialize(1, "2025-11-25"))
     events = receive(server, call(2, "tools/list", {"_meta": {"progressToken": "t"}}))
@@ -390,14 +392,14 @@ def test_meta_is_read_in_the_middle_of_a_handshake() -> None:
 
 
 def test_unknown_notification_before_any_handshake_is_delivered() -> None:
-    """It may be an extension's, of the era that knows no handshake."""
+    """It may belong to an extension of the modern era."""
     server = modern_server(revisions=BOTH)
     (event,) = receive(server, note("notifications/x", {"a": 1}))
     assert isinstance(event, NotificationReceived)
 
 
 def test_initialize_is_a_handshake_whatever_its_meta_says() -> None:
-    """A client may put its envelope into every request; this one has a meaning of its own."""
+    """A client may put its envelope into every request, `initialize` included."""
     server = both()
     message = initialize(1, "2025-06-18")
     message["params"]["_meta"] = envelope()

@@ -34,7 +34,7 @@ CALL: dict[str, Any] = {"name": "t"}
 
 
 def test_resource_not_found_is_an_invalid_param() -> None:
-    """One handler serves both eras: its -32002 may not be sent in this one."""
+    """One handler serves both eras, and its -32002 must not be sent in this one."""
     server = modern_server()
     request = requested(server, modern(1, "resources/read", {"uri": "file:///a"}))
     assert server.send_error(request, -32002, "Resource not found", {"uri": "file:///a"})
@@ -52,7 +52,7 @@ def test_resource_not_found_is_an_invalid_param() -> None:
 
 @pytest.mark.parametrize("code", [-32019, -32001, -32000, -32100, -32603, -1, 0, 7, 10**30])
 def test_other_codes_are_the_applications_own(code: int) -> None:
-    """Only the range that this revision reserves is the library's business."""
+    """Only the codes that this revision reserves may be changed or refused."""
     server = modern_server()
     request = requested(server, modern(1, "tools/call", CALL))
     assert server.send_error(request, code, "no", None)
@@ -61,7 +61,7 @@ def test_other_codes_are_the_applications_own(code: int) -> None:
 
 @pytest.mark.parametrize("code", [-32023, -32042, -32050, -32099])
 def test_reserved_codes_without_a_meaning_raise(code: int) -> None:
-    """-32042 of 2025-11-25 is one of them: here `require_input` asks for a url."""
+    """-32042 of 2025-11-25 is one of them: here `require_input` asks for a URL."""
     server = modern_server()
     request = requested(server, modern(1, "tools/call", CALL))
     with pytest.raises(LocalProtocolError, match="ERR-006"):
@@ -89,7 +89,7 @@ def test_reserved_codes_without_a_meaning_raise(code: int) -> None:
     ],
 )
 def test_defined_codes_have_their_data(code: int, data: Any, rule: str) -> None:
-    """Clients act on the data: they declare what is missing, or try another version."""
+    """Clients act on the data: they declare a capability, or retry with another version."""
     server = modern_server()
     request = requested(server, modern(1, "tools/call", CALL))
     with pytest.raises(LocalProtocolError, match=rule):
@@ -107,7 +107,7 @@ def test_defined_codes_have_their_data(code: int, data: Any, rule: str) -> None:
     ],
 )
 def test_defined_codes_may_be_sent(code: int, data: Any) -> None:
-    """A handler that needs a capability says which."""
+    """A handler that needs a capability must be able to name it."""
     server = modern_server()
     request = requested(server, modern(1, "tools/call", CALL))
     assert server.send_error(request, code, "no", data)
@@ -115,7 +115,7 @@ def test_defined_codes_may_be_sent(code: int, data: Any) -> None:
 
 
 def test_errors_have_the_form_of_json_rpc() -> None:
-    """The checks of older revisions hold here, too."""
+    """The checks of older revisions must hold too."""
     server = modern_server()
     request = requested(server, modern(1, "tools/call", CALL))
     with pytest.raises(LocalProtocolError, match="JSON-008"):
@@ -130,14 +130,14 @@ def test_errors_have_the_form_of_json_rpc() -> None:
     [("tools/call", {}), ("resources/read", {"uri": 5}), ("subscriptions/listen", {})],
 )
 def test_params_are_judged_as_the_revision_defines_them(method: str, params: Any) -> None:
-    """-32602 before the application sees what it could not use."""
+    """Invalid params must get -32602 before the application sees them."""
     server = modern_server()
     assert broken(receive(server, modern(1, method, params))) == ["OWN-014"]
     assert refusals(sent(server)) == [(1, -32602)]
 
 
 def test_too_many_requests_are_refused() -> None:
-    """The limit holds for both eras together, and the connection goes on."""
+    """The limit must hold for both eras together, and the connection go on."""
     server = modern_server(revisions=BOTH, config=Config(max_requests=2))
     receive(server, initialize("hello", "2025-11-25"), INITIALIZED)
     requested(server, call(1, "tools/call", CALL))
@@ -155,7 +155,7 @@ def test_too_many_requests_are_refused() -> None:
 
 
 def test_an_id_may_be_used_again_once_it_is_answered() -> None:
-    """A client counts as it likes; only legacy sessions remember."""
+    """Only legacy sessions remember used ids."""
     server = modern_server()
     for _ in range(3):
         request = requested(server, modern(1, "tools/call", CALL))
@@ -166,7 +166,7 @@ def test_an_id_may_be_used_again_once_it_is_answered() -> None:
 
 
 def test_a_refused_request_gives_its_id_free() -> None:
-    """An error is an answer, however malformed the request was."""
+    """An error is a response, however invalid the request was."""
     server = modern_server()
     for malformed in ({**modern(1, "tools/list"), "jsonrpc": "1.0"}, call(1, "tools/list", [])):
         rules = broken(receive(server, malformed)) + broken(receive(server, malformed))
@@ -177,7 +177,7 @@ def test_a_refused_request_gives_its_id_free() -> None:
 
 
 def test_an_id_in_flight_is_not_served_twice() -> None:
-    """An error would answer the first request of that id, so nothing is sent."""
+    """An error would answer the first request with that id, so no response may be sent."""
     server = modern_server()
     first = requested(server, modern(1, "tools/call", CALL))
     for copy in (modern(1, "tools/call", CALL), modern(1.0, "tools/list"), call(1, "ping")):
@@ -188,7 +188,7 @@ def test_an_id_in_flight_is_not_served_twice() -> None:
 
 
 def test_an_id_may_be_used_again_after_a_cancellation() -> None:
-    """The old handle stays what it was: its answer goes nowhere."""
+    """A result for the old handle must not answer the new request."""
     server = modern_server()
     old = requested(server, modern(1, "tools/call", CALL))
     only(RequestCancelled, receive(server, note("notifications/cancelled", {"requestId": 1})))
@@ -201,7 +201,7 @@ def test_an_id_may_be_used_again_after_a_cancellation() -> None:
 
 
 def test_ids_of_the_two_eras_are_remembered_apart() -> None:
-    """A legacy session forbids a reuse that modern traffic in between may look like."""
+    """A modern request must not count as a use of its id in the legacy session."""
     server = modern_server(revisions=BOTH)
     receive(server, modern(1, "server/discover"), modern(1, "server/discover"))
     receive(server, initialize(1, "2025-11-25"), INITIALIZED)

@@ -36,14 +36,15 @@ MANUAL = Config(manual={LISTEN})
 
 
 def waiting(server: ServerConnection, id: object = 1) -> IncomingRequest:
-    """The request of a subscription that the application is to acknowledge."""
+    """The request of a subscription that waits for the application's acknowledgement."""
     request = requested(server, listen(id, WHOLE_FILTER))
     assert sent(server) == []
     return request
 
 
 def test_the_application_may_acknowledge() -> None:
-    """It may have to look who asks, or subscribe elsewhere, before it can say what it honours."""
+    """The application may have to check the caller, or subscribe elsewhere, before it
+    acknowledges."""
     server = modern_server(config=MANUAL)
     request = waiting(server)
     assert not server.listeners
@@ -67,7 +68,7 @@ def test_the_application_may_acknowledge() -> None:
     ],
 )
 def test_the_application_may_serve_less(wish: JSONObject, honoured: JSONObject) -> None:
-    """Never more: nobody is told of what was not asked for."""
+    """The acknowledgement may grant less than the request, but never more."""
     server = modern_server(config=MANUAL)
     listener = server.acknowledge(waiting(server), wish)
     assert listener is not None
@@ -77,7 +78,7 @@ def test_the_application_may_serve_less(wish: JSONObject, honoured: JSONObject) 
 
 
 def test_the_application_may_refuse() -> None:
-    """An error answers the request, and nothing is left of the subscription."""
+    """An error must answer the request, and no part of the subscription stay."""
     server = modern_server(config=MANUAL)
     request = waiting(server)
     assert server.send_error(request, -32603, "no")
@@ -89,7 +90,7 @@ def test_the_application_may_refuse() -> None:
 
 
 def test_what_waits_for_nothing_cannot_be_acknowledged() -> None:
-    """A second acknowledgement would be a second first message."""
+    """A second acknowledgement must raise."""
     server = modern_server(config=MANUAL)
     request = waiting(server)
     server.acknowledge(request)
@@ -106,7 +107,7 @@ def test_what_waits_for_nothing_cannot_be_acknowledged() -> None:
 
 @pytest.mark.parametrize("wish", [{"toolsListChanged": 1}, {"resourceSubscriptions": FILE}])
 def test_an_acknowledgement_has_a_valid_filter(wish: JSONObject) -> None:
-    """The request stays open, and can be acknowledged rightly."""
+    """An invalid filter must raise, and the request stay open."""
     server = modern_server(config=MANUAL)
     request = waiting(server)
     with pytest.raises(LocalProtocolError, match="OWN-014"):
@@ -117,7 +118,7 @@ def test_an_acknowledgement_has_a_valid_filter(wish: JSONObject) -> None:
 
 
 def test_verbs_for_other_requests_are_not_for_subscriptions() -> None:
-    """A result that ends one has to name it, and the acknowledgement comes first."""
+    """The acknowledgement must come first, and the result that ends a subscription has its tag."""
     server = modern_server(config=MANUAL)
     for acknowledge in (False, True):
         request = waiting(server, f"{acknowledge}")
@@ -137,7 +138,7 @@ def test_verbs_for_other_requests_are_not_for_subscriptions() -> None:
 
 
 def test_a_cancelled_request_cannot_be_acknowledged() -> None:
-    """The application may have been at it when the client lost interest."""
+    """The client may have cancelled while the application was working."""
     server = modern_server(config=MANUAL)
     request = waiting(server)
     gone = receive(server, note("notifications/cancelled", {"requestId": 1, "reason": "bye"}))

@@ -52,7 +52,7 @@ def progress(token: object, value: float, **more: object) -> JSONObject:
 
 @pytest.mark.parametrize("token", [0, "", 7, "a"])
 def test_progress_goes_to_who_asked_for_it(token: object) -> None:
-    """The token of the request names it, 0 and the empty string included."""
+    """The progress must have the token of its request, also 0 or an empty string."""
     server = modern_server()
     request = a_call(server, progressToken=token)
     other = a_call(server, 2)
@@ -67,7 +67,7 @@ def test_progress_goes_to_who_asked_for_it(token: object) -> None:
 
 
 def test_progress_ends_with_the_request() -> None:
-    """Nothing may follow a cancellation, nor the questions that end a round."""
+    """No progress may follow a cancellation, or the questions that end a round."""
     server = modern_server()
     cancelled, asking = a_call(server, progressToken=1), a_call(server, 2, progressToken=2)
     receive(server, note("notifications/cancelled", {"requestId": 1}))
@@ -79,7 +79,7 @@ def test_progress_ends_with_the_request() -> None:
 
 
 def test_progress_increases() -> None:
-    """The rule is the same in all revisions."""
+    """Each value must be larger than the last, as in all revisions."""
     server = modern_server()
     request = a_call(server, progressToken="t")
     server.send_progress(request, 1)
@@ -88,7 +88,7 @@ def test_progress_increases() -> None:
 
 
 def test_a_token_in_use_is_reported() -> None:
-    """Its progress would belong to two requests; the later one gets none."""
+    """Progress with this token would belong to two requests, so the later one must get none."""
     server = modern_server()
     a_call(server, progressToken="t")
     events = receive(server, modern(2, "tools/call", CALL, envelope(progressToken="t")))
@@ -98,7 +98,7 @@ def test_a_token_in_use_is_reported() -> None:
 
 
 def test_a_token_is_free_again_after_the_answer() -> None:
-    """Tokens are unique among the requests in flight only."""
+    """Tokens must be unique among requests in flight only."""
     server = modern_server()
     for id in range(3):
         request = a_call(server, id, progressToken="t")
@@ -107,7 +107,7 @@ def test_a_token_is_free_again_after_the_answer() -> None:
 
 
 def test_clients_send_no_progress() -> None:
-    """A server sends no requests, so a client has nothing to report progress on."""
+    """A server sends no requests, so progress of a client must be reported."""
     server = modern_server()
     request = a_call(server, progressToken=1)
     only(MessageIgnored, receive(server, progress(1, 1)))
@@ -120,7 +120,7 @@ def test_clients_send_no_progress() -> None:
 
 @pytest.mark.parametrize("wanted", LOG_LEVELS)
 def test_logs_are_sent_from_the_level_that_the_request_wants(wanted: str) -> None:
-    """The level stands in the request, and holds for it alone."""
+    """The level in a request must hold for that request alone."""
     server = modern_server()
     request = a_call(server, level=wanted)
     passed = [level for level in LOG_LEVELS if server.send_log(level, {"n": 1}, request=request)]
@@ -129,7 +129,7 @@ def test_logs_are_sent_from_the_level_that_the_request_wants(wanted: str) -> Non
 
 
 def test_without_a_level_nothing_is_logged() -> None:
-    """A client that asked for no log messages must get none, of whatever level."""
+    """A client that asked for no log messages must get none, whatever their level."""
     server = modern_server()
     asking, silent = a_call(server, level="debug"), a_call(server, 2)
     assert server.send_log("emergency", "x", request=silent) is False
@@ -140,7 +140,7 @@ def test_without_a_level_nothing_is_logged() -> None:
 
 
 def test_logs_end_with_the_request() -> None:
-    """Logs of a request belong before its response."""
+    """No log message of a request may follow its response."""
     server = modern_server()
     for id, end in enumerate(("answered", "cancelled", "asking")):
         request = a_call(server, id, level="debug")
@@ -156,7 +156,7 @@ def test_logs_end_with_the_request() -> None:
 
 
 def test_logging_is_declared_and_levels_are_known() -> None:
-    """The checks are those of the older revisions."""
+    """The checks must be those of the older revisions."""
     server = modern_server(capabilities={"tools": {}})
     request = a_call(server, level="debug")
     with pytest.raises(LocalProtocolError, match="LOG-001"):
@@ -171,7 +171,7 @@ def test_logging_is_declared_and_levels_are_known() -> None:
 
 
 def test_logging_set_level_does_not_reach_modern_requests() -> None:
-    """It is a matter of the handshake's conversation; nor does `logLevel` reach that one."""
+    """The level of the legacy conversation and `logLevel` of a request must be independent."""
     server = modern_server(revisions=BOTH)
     silent = a_call(server, 1)
     asking = a_call(server, 2, level="error")
@@ -190,7 +190,7 @@ def test_logging_set_level_does_not_reach_modern_requests() -> None:
 
 
 def test_logs_and_progress_are_dropped_while_nobody_reads() -> None:
-    """The soft limit on output knows no era."""
+    """The soft limit on output must hold in both eras."""
     server = modern_server(config=Config(soft_unsent_bytes=10))
     request = a_call(server, level="debug", progressToken=1)
     assert server.send_log("error", "x", request=request)
@@ -200,7 +200,7 @@ def test_logs_and_progress_are_dropped_while_nobody_reads() -> None:
 
 
 def test_nothing_of_a_request_is_sent_on_a_subscription() -> None:
-    """A subscription carries changes only, even if its request has a level and a token."""
+    """A subscription must carry changes only, even if its request has a level and a token."""
     server = modern_server()
     meta = envelope(level="debug", progressToken=1)
     receive(server, modern(1, "subscriptions/listen", LISTEN, meta))
@@ -212,7 +212,7 @@ def test_nothing_of_a_request_is_sent_on_a_subscription() -> None:
 
 
 def test_a_bad_level_does_not_reach_the_application() -> None:
-    """A request that cannot be logged as wished is refused, not served in silence."""
+    """A request with an invalid level must be refused, and not be served without logs."""
     server = modern_server()
     receive(server, modern(1, "tools/call", CALL, envelope(level="verbose")))
     assert refusals(sent(server)) == [(1, -32602)]

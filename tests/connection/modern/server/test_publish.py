@@ -64,7 +64,7 @@ def updated(id: object, uri: str) -> JSONObject:
 
 
 def named(messages: list[JSONObject]) -> list[object]:
-    """The subscriptions that these notifications belong to."""
+    """The subscriptions in the tags of these notifications."""
     return [message["params"]["_meta"][SUBSCRIPTION] for message in messages]
 
 
@@ -75,7 +75,7 @@ def named(messages: list[JSONObject]) -> list[object]:
 def test_a_changed_list_is_told_to_who_listens_to_it(
     change: Change, area: str, member: str
 ) -> None:
-    """Each subscription gets what its filter asks for, under its own id."""
+    """Each subscription must get the changes of its filter, with its own id."""
     server = modern_server()
     assert server.publish(change) is False
     others = {name: True for _, _, name in LISTS if name != member}
@@ -90,7 +90,7 @@ def test_a_changed_list_is_told_to_who_listens_to_it(
 
 
 def test_a_resource_is_told_to_who_listens_to_its_uri() -> None:
-    """By exact URI, or by the subscribed parent that the application names."""
+    """A change must match by exact URI, or by the parent that the application names."""
     server = modern_server()
     listening(server, 1, resourceSubscriptions=[FILE, OTHER])
     listening(server, 2, resourceSubscriptions=[OTHER])
@@ -108,7 +108,7 @@ def test_a_resource_is_told_to_who_listens_to_its_uri() -> None:
 
 
 def test_what_is_not_declared_is_told_to_nobody() -> None:
-    """The acknowledgement has left it out."""
+    """The acknowledgement has left out what the server did not declare."""
     server = modern_server(capabilities={"tools": {}})
     listening(server, 1, toolsListChanged=True)
     assert server.publish(ToolsListChanged()) is False
@@ -116,7 +116,7 @@ def test_what_is_not_declared_is_told_to_nobody() -> None:
 
 
 def test_a_subscription_ends_and_the_others_go_on() -> None:
-    """The tables by URI and by kind forget it, and only it."""
+    """The tables by URI and by kind must forget this subscription only."""
     server = modern_server()
     for id in (1, 2):
         listening(server, id, toolsListChanged=True, resourceSubscriptions=[FILE])
@@ -131,7 +131,7 @@ def test_a_subscription_ends_and_the_others_go_on() -> None:
 
 
 def test_meta_goes_along_and_the_tag_is_the_librarys() -> None:
-    """A tag of the caller's would send the change to a subscription of its choice."""
+    """A tag of the caller would send the change to another subscription."""
     server = modern_server()
     listening(server, 1, toolsListChanged=True, resourceSubscriptions=[FILE])
     assert server.publish(ToolsListChanged(), meta={"a": 1})
@@ -155,7 +155,8 @@ def test_meta_goes_along_and_the_tag_is_the_librarys() -> None:
     ],
 )
 def test_changes_are_sent_by_publish_only(method: str) -> None:
-    """By hand they would go out without a tag, and to who has not asked."""
+    """`send_notification` would send a change without a tag, and to clients without a
+    subscription."""
     server = modern_server()
     request = listening(server, 1, toolsListChanged=True)
     for belongs_to in (None, request):
@@ -168,7 +169,7 @@ def test_changes_are_sent_by_publish_only(method: str) -> None:
 
 
 def test_changes_wait_for_the_acknowledgement() -> None:
-    """It is the first message of a subscription; each change follows once."""
+    """The acknowledgement must be the first message, and each change follow once."""
     server = modern_server(config=Config(manual={LISTEN}))
     request = waiting(server, 1, toolsListChanged=True, resourceSubscriptions=[FILE, OTHER])
     for change in (ToolsListChanged(), ResourceUpdated(OTHER), ToolsListChanged()):
@@ -184,7 +185,7 @@ def test_changes_wait_for_the_acknowledgement() -> None:
 
 
 def test_what_the_acknowledgement_leaves_out_does_not_follow_it() -> None:
-    """A change that waited for it may not be asked for any more."""
+    """A waiting change must be dropped if the acknowledgement does not grant it."""
     server = modern_server(config=Config(manual={LISTEN}))
     request = waiting(server, 1, toolsListChanged=True, resourceSubscriptions=[FILE, OTHER])
     for change in (ToolsListChanged(), ResourceUpdated(FILE), ResourceUpdated(OTHER)):
@@ -196,7 +197,7 @@ def test_what_the_acknowledgement_leaves_out_does_not_follow_it() -> None:
 
 
 def test_the_last_of_equal_changes_is_told() -> None:
-    """They are one change, with what was said of it last."""
+    """Equal changes must be sent once, with the `_meta` of the last one."""
     server = modern_server(config=Config(manual={LISTEN}))
     request = waiting(server, 1, toolsListChanged=True)
     server.publish(ToolsListChanged(), meta={"n": 1})
@@ -221,7 +222,7 @@ def test_waiting_changes_are_bounded() -> None:
 
 
 def test_one_waiting_subscription_holds_up_no_other() -> None:
-    """The order is that of each subscription, not of the stream."""
+    """The order holds within each subscription, and not between them."""
     server = modern_server(config=Config(manual={LISTEN}, max_held_changes=1))
     slow = waiting(server, 1, toolsListChanged=True, promptsListChanged=True)
     quick = waiting(server, 2, toolsListChanged=True, promptsListChanged=True)
@@ -238,7 +239,7 @@ def test_one_waiting_subscription_holds_up_no_other() -> None:
 
 
 def test_changes_are_coalesced_while_nobody_reads() -> None:
-    """They follow, each once, when the output was taken."""
+    """Each change must follow once when the output was taken."""
     server = modern_server(config=Config(soft_unsent_bytes=10))
     listening(server, 1, toolsListChanged=True, promptsListChanged=True)
     assert server.publish(ToolsListChanged())
@@ -251,7 +252,7 @@ def test_changes_are_coalesced_while_nobody_reads() -> None:
 
 
 def test_held_changes_are_not_told_to_who_has_left() -> None:
-    """A subscription that ended before the output was taken gets nothing."""
+    """A subscription that ended before the output was taken must get no change."""
     server = modern_server(config=Config(soft_unsent_bytes=10))
     listening(server, 1, toolsListChanged=True)
     server.publish(ToolsListChanged())
@@ -262,7 +263,7 @@ def test_held_changes_are_not_told_to_who_has_left() -> None:
 
 
 def test_held_changes_are_bounded() -> None:
-    """The same limit as for legacy clients."""
+    """The limit must be the same as for legacy clients."""
     server = modern_server(config=Config(soft_unsent_bytes=10, max_held_changes=1))
     listening(server, 1, toolsListChanged=True, promptsListChanged=True)
     assert server.publish(ToolsListChanged())
@@ -272,7 +273,7 @@ def test_held_changes_are_bounded() -> None:
 
 
 def test_too_much_unread_output_ends_the_connection() -> None:
-    """The hard limit holds for changes, acknowledgements and endings alike."""
+    """The hard limit must hold for changes, acknowledgements and endings alike."""
     server = modern_server(config=Config(max_unsent_bytes=300))
     for id in range(4):
         receive(server, modern(id, LISTEN, {"notifications": {"toolsListChanged": True}}))
@@ -285,7 +286,7 @@ def test_too_much_unread_output_ends_the_connection() -> None:
 
 
 def test_one_publish_serves_both_eras() -> None:
-    """Legacy notifications after the handshake, and a tagged one for each subscription."""
+    """One call must send a legacy notification, and a tagged one to each subscription."""
     server = modern_server(revisions=BOTH)
     listening(server, 1, toolsListChanged=True, resourceSubscriptions=[FILE])
     assert server.publish(ToolsListChanged())
@@ -309,7 +310,7 @@ def test_one_publish_serves_both_eras() -> None:
 
 
 def test_subscriptions_of_both_eras_share_their_limit() -> None:
-    """It bounds the memory of the connection."""
+    """The limit bounds the memory of the connection."""
     server = modern_server(revisions=BOTH, config=Config(max_subscriptions=3))
     receive(server, initialize("hello", "2025-06-18"), INITIALIZED)
     server.send_result(requested(server, call(1, "resources/subscribe", {"uri": OTHER})), {})
@@ -323,7 +324,7 @@ def test_subscriptions_of_both_eras_share_their_limit() -> None:
 
 
 def test_legacy_subscriptions_leave_room_for_listeners_as_listeners_do_for_them() -> None:
-    """Whoever comes last is refused, of whichever era."""
+    """The subscription over the limit must be refused, of whichever era it is."""
     server = modern_server(revisions=BOTH, config=Config(max_subscriptions=2))
     receive(server, initialize("hello", "2025-06-18"), INITIALIZED)
     sent(server)
@@ -334,7 +335,7 @@ def test_legacy_subscriptions_leave_room_for_listeners_as_listeners_do_for_them(
 
 
 def test_many_subscriptions_are_told_once_each_in_order() -> None:
-    """What is sent is the same from run to run, whatever the hash seed."""
+    """The output must not depend on the hash seed."""
     server = modern_server()
     for id in range(200):
         listening(server, id, toolsListChanged=True)
@@ -343,7 +344,7 @@ def test_many_subscriptions_are_told_once_each_in_order() -> None:
 
 
 def test_held_changes_are_not_sent_while_a_connection_is_finished() -> None:
-    """The peer has ended its side: only answers are still of use."""
+    """After the peer has ended its side, only responses are of use."""
     server = modern_server(config=Config(soft_unsent_bytes=1))
     receive(server, listen(1, {"toolsListChanged": True}), modern(2, "tools/list"))
     assert server.publish(ToolsListChanged())
@@ -361,12 +362,12 @@ def test_held_changes_are_not_sent_while_a_connection_is_finished() -> None:
 
 
 class Ascii:
-    """A codec that has no form for some strings."""
+    """A codec that cannot encode some strings."""
 
     decode = staticmethod(StandardCodec().decode)
 
     def encode(self, value: JSONValue) -> bytes:
-        """Raise for what is not ASCII."""
+        """Raise for text that is not ASCII."""
         text: bytes = StandardCodec().encode(value)
         text.decode("ascii")
         return text
@@ -374,7 +375,7 @@ class Ascii:
 
 @pytest.mark.parametrize("held_up", [False, True])
 def test_a_change_without_json_form_is_refused_at_once(held_up: bool) -> None:
-    """Found out only while output is taken, it would take that output with it."""
+    """A failure while output is taken would lose that output."""
     server = modern_server(config=Config(soft_unsent_bytes=10, codec=Ascii()))
     listening(server, 1, resourceSubscriptions=[FILE], toolsListChanged=True)
     if held_up:
@@ -386,7 +387,7 @@ def test_a_change_without_json_form_is_refused_at_once(held_up: bool) -> None:
 
 
 def test_meta_of_a_change_is_an_object() -> None:
-    """A mistake of the caller's is named, and changes nothing."""
+    """A `_meta` of another type must raise, and change nothing."""
     server = modern_server()
     listening(server, 1, toolsListChanged=True)
     with pytest.raises(LocalProtocolError, match="OWN-014"):
@@ -395,7 +396,7 @@ def test_meta_of_a_change_is_an_object() -> None:
 
 
 def test_what_was_held_back_comes_by_and_by() -> None:
-    """All at once it would go over the hard limit, and end a connection whose peer does read."""
+    """Sent at once, the changes would cross the hard limit although the peer reads."""
     server = modern_server(config=Config(soft_unsent_bytes=400, max_unsent_bytes=1_000))
     uris = [f"file:///{n}" for n in range(30)]
     listening(server, 1, resourceSubscriptions=uris)

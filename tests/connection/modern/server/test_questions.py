@@ -58,7 +58,7 @@ def a_call(
 
 
 def asking(id: object, **members: object) -> JSONObject:
-    """The answer of a server from `new_server` that asks."""
+    """The response of a server from `new_server` with questions."""
     return result(id, {"resultType": "input_required", **members, "_meta": SERVED_BY})
 
 
@@ -69,7 +69,7 @@ def asking(id: object, **members: object) -> JSONObject:
 def test_three_methods_may_be_answered_with_questions(
     method: str, params: JSONObject, value: JSONObject
 ) -> None:
-    """The next round is a request of its own, with the same params and the answers."""
+    """The next round must be a new request with the same params and the answers."""
     server = modern_server()
     first = requested(server, modern(1, method, params))
     assert first.input_responses == {}
@@ -94,7 +94,7 @@ def test_three_methods_may_be_answered_with_questions(
 
 
 def test_questions_may_go_without_state_and_state_without_questions() -> None:
-    """A state alone asks the client to come again, for example when work is done in rounds."""
+    """A state alone makes the client retry, for example for work in several rounds."""
     server = modern_server()
     assert server.require_input(a_call(server), {"r": ROOTS})
     assert server.require_input(a_call(server), state="")
@@ -109,7 +109,7 @@ def test_questions_may_go_without_state_and_state_without_questions() -> None:
 
 
 def test_a_server_may_ask_as_often_as_it_needs() -> None:
-    """The bound on rounds is the client's in this era: the server keeps no count."""
+    """In this era the client limits the rounds, since the server keeps no count."""
     server = modern_server(config=Config(max_input_rounds=1))
     for _ in range(3):
         assert server.require_input(a_call(server), {"r": ROOTS})
@@ -117,7 +117,7 @@ def test_a_server_may_ask_as_often_as_it_needs() -> None:
 
 
 def test_questions_are_not_cached() -> None:
-    """Caching hints on questions would let others answer them."""
+    """CACHE-004: a cached result with questions would let another client answer them."""
     server = modern_server(config=Config(cache_ttl_ms=5, cache_scope="public"))
     request = requested(server, modern(1, "resources/read", {"uri": "file:///a"}))
     assert server.require_input(request, {"r": ROOTS})
@@ -125,7 +125,7 @@ def test_questions_are_not_cached() -> None:
 
 
 def test_nothing_of_the_questions_is_kept() -> None:
-    """They belong to the caller, as all that is handed over."""
+    """The questions belong to the caller, like all arguments."""
     server = modern_server()
     questions: dict[str, JSONObject] = {"a": {"method": "roots/list"}}
     assert server.require_input(a_call(server), questions)
@@ -135,7 +135,7 @@ def test_nothing_of_the_questions_is_kept() -> None:
 
 @pytest.mark.parametrize("send_info", [True, False])
 def test_meta_goes_along(send_info: bool) -> None:
-    """As on every verb that sends something."""
+    """`meta=` must be sent, as with every verb."""
     server = modern_server(config=Config(send_info=send_info))
     assert server.require_input(a_call(server), {"r": ROOTS}, meta={"a": 1})
     (answer,) = sent(server)
@@ -150,7 +150,7 @@ def test_meta_goes_along(send_info: bool) -> None:
 
 @pytest.mark.parametrize("questions", [["a"], "a", 5])
 def test_questions_are_a_mapping(questions: Any) -> None:
-    """Untyped callers get the library's own exception."""
+    """Untyped callers must get the library's own exception."""
     server = modern_server()
     request = a_call(server)
     with pytest.raises(LocalProtocolError, match="OWN-014"):
@@ -159,7 +159,7 @@ def test_questions_are_a_mapping(questions: Any) -> None:
 
 
 def test_the_answer_wakes_who_writes() -> None:
-    """Output that appears where none was must not lie there until the next input."""
+    """Without `wake`, output would stay until the next input."""
     woken: list[int] = []
     server = ServerConnection(
         info={"name": "s", "version": "1"},
@@ -175,7 +175,7 @@ def test_the_answer_wakes_who_writes() -> None:
 
 
 def test_a_lost_race_is_no_fault() -> None:
-    """The client may have cancelled meanwhile."""
+    """The client may have cancelled, which must not raise."""
     server = modern_server()
     request = a_call(server)
     receive(server, note("notifications/cancelled", {"requestId": 1}))
@@ -185,7 +185,7 @@ def test_a_lost_race_is_no_fault() -> None:
 
 
 def test_a_handle_belongs_to_its_connection() -> None:
-    """Ids are equal everywhere; handles are not."""
+    """Ids are equal on every connection, so a foreign handle must raise."""
     one, two = modern_server(), modern_server()
     request, same_id = a_call(one), a_call(two)
     with pytest.raises(LocalProtocolError, match="OWN-022"):
@@ -208,7 +208,7 @@ def test_a_handle_belongs_to_its_connection() -> None:
     ],
 )
 def test_other_methods_may_not_ask(method: str, params: JSONObject) -> None:
-    """A client has no way to go on with them."""
+    """A client could not continue after questions about another method."""
     server = modern_server()
     request = requested(server, modern(1, method, params))
     with pytest.raises(LocalProtocolError, match="MRTR-003"):
@@ -217,7 +217,7 @@ def test_other_methods_may_not_ask(method: str, params: JSONObject) -> None:
 
 
 def test_methods_that_nobody_defines_may_not_ask() -> None:
-    """A gateway that serves them knows their results, and the library does not."""
+    """The library does not know the results of extension methods."""
     server = modern_server(capabilities={}, config=Config(unknown_methods="deliver"))
     for method in ("x/unknown", "tools/call"):
         request = requested(server, modern(method, method, {"name": "t"}))
@@ -248,7 +248,7 @@ BAD_QUESTIONS: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("questions", "rule"), BAD_QUESTIONS)
 def test_what_is_no_question_raises(questions: Any, rule: str) -> None:
-    """The request stays open, so that the handler can still answer it."""
+    """The request must stay open, so that the handler can still answer it."""
     server = modern_server()
     request = a_call(server)
     with pytest.raises(LocalProtocolError, match=rule):
@@ -259,7 +259,7 @@ def test_what_is_no_question_raises(questions: Any, rule: str) -> None:
 
 
 def test_shapes_are_not_checked_where_that_is_switched_off() -> None:
-    """A gateway passes on what it was given."""
+    """A gateway must be able to pass on questions unchecked."""
     server = modern_server(config=Config(check="none"))
     form = {"method": "elicitation/create", "params": {**FORM["params"], "more": 1}}
     assert server.require_input(a_call(server), {"f": form})
@@ -281,7 +281,7 @@ def test_shapes_are_not_checked_where_that_is_switched_off() -> None:
 def test_only_what_the_request_declares_may_be_asked(
     question: JSONObject, needed: JSONObject, insufficient: JSONObject
 ) -> None:
-    """Modes and tools are capabilities of their own; an earlier request declares nothing."""
+    """Modes and tools need capabilities of this request; an earlier one declares nothing."""
     server = modern_server()
     assert server.require_input(a_call(server, needed), {"q": question})
     assert sent(server) == [asking(1, inputRequests={"q": question})]
@@ -296,7 +296,7 @@ def test_only_what_the_request_declares_may_be_asked(
 
 @pytest.mark.parametrize("state", [5, b"s", ["s"]])
 def test_a_state_is_a_string(state: Any) -> None:
-    """The client echoes it and knows no other form."""
+    """A client can send back only a string."""
     server = modern_server()
     request = a_call(server)
     with pytest.raises(LocalProtocolError, match="OWN-014"):
@@ -305,7 +305,7 @@ def test_a_state_is_a_string(state: Any) -> None:
 
 
 def test_a_timeout_is_checked_in_both_eras() -> None:
-    """One handler serves both: what is wrong in one must not pass in the other."""
+    """One handler serves both eras, so an invalid timeout must raise in both."""
     server = modern_server()
     request = a_call(server)
     with pytest.raises(LocalProtocolError, match="OWN-023"):
@@ -332,14 +332,14 @@ def test_a_timeout_is_checked_in_both_eras() -> None:
 def test_malformed_answers_are_refused(
     method: str, base: JSONObject, _value: JSONObject, params: JSONObject
 ) -> None:
-    """The handler would trip over them."""
+    """A handler must not get answers of another type."""
     server = modern_server()
     assert broken(receive(server, modern(1, method, {**base, **params}))) == ["MRTR-027"]
     assert refusals(sent(server)) == [(1, -32602)]
 
 
 def test_unexpected_answers_reach_the_handler_which_ignores_them() -> None:
-    """Only the handler knows what it asked; a server keeps nothing of the round before."""
+    """A stateless server does not know which questions were asked."""
     server = modern_server()
     request = a_call(server, inputResponses={"never asked": {}}, requestState="")
     assert request.input_responses == {"never asked": {}}
@@ -349,7 +349,7 @@ def test_unexpected_answers_reach_the_handler_which_ignores_them() -> None:
 
 
 def test_other_methods_take_such_members_for_any_other() -> None:
-    """They have a meaning for three methods only."""
+    """The members have a meaning for three methods only."""
     server = modern_server()
     request = requested(server, modern(1, "tools/list", {"inputResponses": 5, "requestState": 5}))
     assert server.send_result(request, {"tools": []})
@@ -359,7 +359,7 @@ def test_other_methods_take_such_members_for_any_other() -> None:
 
 
 def test_what_the_client_would_have_to_declare_is_named_whole() -> None:
-    """It goes into the error as it is; a client that adds half of it would be refused again."""
+    """A client that declares half of the capability would be refused again."""
     server = modern_server()
     request = a_call(server, {"elicitation": {"form": {}}})
     questions = {"t": TOOLS, "f": FORM, "u": URL, "r": ROOTS}

@@ -1,6 +1,6 @@
 """Results of 2026-07-28: the members that the library adds, and those of the application.
 
-`server/discover` is the one result that the library gives by itself.
+`server/discover` is the one result that the library composes itself.
 """
 
 from typing import Any
@@ -68,7 +68,7 @@ def a_call(server: ServerConnection, method: str = "tools/call") -> IncomingRequ
 def test_a_result_says_that_it_is_complete_and_whose_it_is(
     method: str, params: JSONObject, value: JSONObject
 ) -> None:
-    """Every result needs `resultType`; the application should not have to know."""
+    """Every result needs `resultType`, which the application should not have to add."""
     server = modern_server()
     given = dict(value)
     assert server.send_result(requested(server, modern(1, method, params)), given)
@@ -80,7 +80,8 @@ def test_a_result_says_that_it_is_complete_and_whose_it_is(
 def test_cacheable_results_say_for_how_long(
     method: str, params: JSONObject, value: JSONObject
 ) -> None:
-    """Five methods besides `server/discover` must have both hints; without advice, none keeps."""
+    """CACHE-001: five methods besides `server/discover` must have both caching hints; the default
+    is no caching."""
     server = modern_server()
     given = dict(value)
     server.send_result(requested(server, modern(1, method, params)), given)
@@ -95,7 +96,7 @@ def test_cacheable_results_say_for_how_long(
 
 
 def test_the_hints_of_results_that_give_none_are_settings() -> None:
-    """A server whose lists are fixed says so once."""
+    """A server with fixed lists must be able to set the hints once."""
     server = modern_server(config=Config(cache_ttl_ms=60_000, cache_scope="public"))
     server.send_result(a_call(server, "tools/list"), {"tools": [], "cacheScope": "private"})
     receive(server, modern(2, "server/discover"))
@@ -117,7 +118,7 @@ def test_the_hints_of_results_that_give_none_are_settings() -> None:
     ],
 )
 def test_hints_that_no_client_could_read_raise(hints: JSONObject, rule: str) -> None:
-    """A wrong hint would keep a private list in a shared cache, or a stale one for ever."""
+    """CACHE-002, CACHE-003: it would keep a private list in a shared cache, or a stale one."""
     server = modern_server()
     request = a_call(server, "tools/list")
     with pytest.raises(LocalProtocolError, match=rule):
@@ -139,7 +140,7 @@ def test_hints_on_other_results_are_the_applications_own() -> None:
 
 @pytest.mark.parametrize("method", ["tools/call", "tools/list"])
 def test_meta_is_merged_and_the_callers_word_is_last(method: str) -> None:
-    """A gateway passes on the server info of the server behind it."""
+    """A gateway must be able to pass on the server info of another server."""
     other = {"name": "behind", "version": "9"}
     cases: list[tuple[Any, Any, JSONObject]] = [
         ({"a": 1}, None, {**SERVED_BY, "a": 1}),
@@ -162,7 +163,7 @@ def test_meta_is_merged_and_the_callers_word_is_last(method: str) -> None:
 
 @pytest.mark.parametrize("method", ["tools/call", "tools/list"])
 def test_a_meta_that_is_no_object_raises(method: str) -> None:
-    """Merging with it is impossible, and sending it would be invalid."""
+    """Such a value cannot be merged, and sending it would be invalid."""
     server = modern_server()
     request = a_call(server, method)
     value: JSONObject = {"tools": []} if method == "tools/list" else {"content": []}
@@ -175,7 +176,7 @@ def test_a_meta_that_is_no_object_raises(method: str) -> None:
 
 
 def test_a_server_may_keep_its_name_to_itself() -> None:
-    """`send_info` is the switch that the specification asks for."""
+    """The specification asks for a switch, which is `send_info`."""
     server = modern_server(config=Config(send_info=False))
     server.send_result(a_call(server), {"content": []})
     server.send_result(a_call(server), {"content": []}, meta={"a": 1})
@@ -194,7 +195,7 @@ def test_a_server_may_keep_its_name_to_itself() -> None:
 
 @pytest.mark.parametrize("method", ["tools/call", "tools/list"])
 def test_an_application_may_write_the_type_itself(method: str) -> None:
-    """Results that come from elsewhere have it already."""
+    """A result from elsewhere may have its `resultType` already."""
     server = modern_server()
     value: JSONObject = {"tools": [], **CACHE} if method == "tools/list" else {"content": []}
     server.send_result(a_call(server, method), {**value, "resultType": "complete"})
@@ -211,7 +212,7 @@ def test_an_application_may_write_the_type_itself(method: str) -> None:
     ],
 )
 def test_types_that_the_client_does_not_know_raise(kind: object, rule: str) -> None:
-    """A client must take them for an invalid answer."""
+    """A client would have to treat the result as invalid."""
     server = modern_server()
     request = a_call(server)
     with pytest.raises(LocalProtocolError, match=rule):
@@ -222,7 +223,7 @@ def test_types_that_the_client_does_not_know_raise(kind: object, rule: str) -> N
 
 @pytest.mark.parametrize("method", ["tools/call", "tools/list"])
 def test_results_without_what_the_method_requires_raise(method: str) -> None:
-    """What goes out is valid, and the request can still be answered."""
+    """An invalid result must not be sent, and the request stay open."""
     server = modern_server()
     request = a_call(server, method)
     with pytest.raises(LocalProtocolError, match="OWN-014"):
@@ -236,7 +237,7 @@ def test_results_without_what_the_method_requires_raise(method: str) -> None:
 @pytest.mark.parametrize("method", ["tools/call", "tools/list"])
 @pytest.mark.parametrize("value", [[], None, "text", 5])
 def test_results_that_are_no_objects_raise(method: str, value: Any) -> None:
-    """Untyped callers get the library's own exception in both eras."""
+    """Untyped callers must get the library's own exception in both eras."""
     server = modern_server()
     request = a_call(server, method)
     with pytest.raises(LocalProtocolError, match="OWN-014"):
@@ -245,7 +246,7 @@ def test_results_that_are_no_objects_raise(method: str, value: Any) -> None:
 
 
 def test_a_result_is_sent_once() -> None:
-    """A second answer is a fault of the application, a late one a lost race."""
+    """A second result is a mistake of the application, a late one a lost race."""
     server = modern_server()
     request = a_call(server)
     assert server.send_result(request, {"content": []})
@@ -260,7 +261,7 @@ def test_a_result_is_sent_once() -> None:
 
 @pytest.mark.parametrize("revisions", [(MODERN,), BOTH], ids=["modern", "both"])
 def test_discover_is_answered_by_the_library(revisions: tuple[str, ...]) -> None:
-    """Every modern server must have it; `supportedVersions` has the newest first."""
+    """Every modern server must answer it; `supportedVersions` begins with the newest."""
     server = modern_server(revisions=revisions)
     expected = {
         "supportedVersions": sorted(revisions, reverse=True),
@@ -293,7 +294,7 @@ def test_discover_tells_instructions_where_there_are_any() -> None:
 
 
 def test_capabilities_of_other_revisions_are_not_advertised() -> None:
-    """A client would be right to use what it was told of."""
+    """A client could use a capability that does not exist in this revision."""
     extensions = {"extensions": {"com.example/x": {"a": 1}}, "x": {}}
     server = modern_server(
         capabilities={"tools": {"listChanged": False}, "tasks": {"list": {}}, **extensions},
@@ -305,7 +306,7 @@ def test_capabilities_of_other_revisions_are_not_advertised() -> None:
 
 
 def test_undeclared_methods_do_not_exist() -> None:
-    """What `server/discover` does not advertise is not implemented."""
+    """A method that `server/discover` does not advertise must be refused as unknown."""
     server = modern_server(capabilities={"tools": {}})
     declared = modern(1, "tools/list")
     undeclared = [modern(2, "prompts/list"), modern(3, "resources/read", {"uri": "file:///a"})]

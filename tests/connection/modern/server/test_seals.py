@@ -1,4 +1,4 @@
-"""Sealed state: a client can hand it back, and can neither change it nor use it elsewhere."""
+"""Sealed state: a client can send it back, and can neither change it nor use it elsewhere."""
 
 import traceback
 from base64 import b64decode, b64encode
@@ -38,7 +38,7 @@ def a_call(
     principal: str | None = None,
     **params: object,
 ) -> IncomingRequest:
-    """The request of a client, with a state where it sends one."""
+    """The request of a client, perhaps with a state."""
     if sealed is not None:
         params["requestState"] = sealed
     name: JSONObject = {"uri": "a"} if method == "resources/read" else {"name": "t"}
@@ -49,7 +49,7 @@ def a_call(
 
 
 def seal(server: ServerConnection, state: str = STATE, at: float = AT, **who: Any) -> str:
-    """The state as the client gets it, for `a_call` with the same arguments."""
+    """The sealed state that a client gets for `a_call` with the same arguments."""
     request = a_call(server, **who)
     assert server.require_input(request, {"r": ROOTS}, state=state, at=at)
     (answer,) = sent(server)
@@ -60,7 +60,8 @@ def seal(server: ServerConnection, state: str = STATE, at: float = AT, **who: An
 def refused(
     server: ServerConnection, request: IncomingRequest, at: float = AT, now: float | None = None
 ) -> str:
-    """Why the state of a request is refused; the client is told the same each time."""
+    """The reason for which a state is refused; asserts that the client gets the same error each
+    time."""
     assert server.read_state(request, at=at, now=now) is None
     (violation,) = drain(server)
     assert isinstance(violation, ProtocolViolation)
@@ -77,7 +78,7 @@ def refused(
 
 @pytest.mark.parametrize("state", [STATE, "", "a.b.c", "\x00", "{}" * 5_000])
 def test_what_was_sealed_comes_back(state: str) -> None:
-    """Any string, with new answers and another envelope beside it."""
+    """Any string must come back, also with new answers and another envelope."""
     server = sealing()
     sealed = seal(server, state)
     assert sealed != state
@@ -88,7 +89,7 @@ def test_what_was_sealed_comes_back(state: str) -> None:
 
 
 def test_without_keys_the_state_is_as_it_was_given() -> None:
-    """Sealing is for state that matters; a server that has none pays nothing."""
+    """A server without keys must not pay for sealing."""
     server = modern_server()
     request = a_call(server)
     assert server.require_input(request, state="plain")
@@ -98,7 +99,8 @@ def test_without_keys_the_state_is_as_it_was_given() -> None:
 
 
 def test_sealing_needs_the_time() -> None:
-    """Without it nothing could expire; the request stays open."""
+    """Without the time a state could not expire, so the verb must raise and the request stay
+    open."""
     server = sealing()
     request = a_call(server)
     with pytest.raises(LocalProtocolError, match="OWN-023"):
@@ -113,7 +115,7 @@ def test_sealing_needs_the_time() -> None:
 
 
 def test_a_seal_expires() -> None:
-    """A state that lives for ever could be used long after what it stands for is gone."""
+    """Without expiry, a state could be used long after it is out of date."""
     server = sealing(seconds=60)
     sealed = seal(server)
     assert server.read_state(a_call(server, sealed), at=AT + 60) == STATE
@@ -123,7 +125,7 @@ def test_a_seal_expires() -> None:
 
 
 def test_any_altered_character_is_noticed() -> None:
-    """Not one part of it is open to change: neither the time, nor the state, nor the seal."""
+    """A change to the time, the state or the seal must be refused."""
     sealed = seal(sealing(), "abc")
     version, expires, request, principal, state, mac = sealed.split(".")
     assert b64decode(state) == b"abc"
@@ -167,7 +169,7 @@ def test_any_altered_character_is_noticed() -> None:
     ],
 )
 def test_what_has_not_the_form_of_a_seal_is_refused(forged: str) -> None:
-    """A client may send any text as a state, so none may raise."""
+    """A client may send any text as a state, and none may raise."""
     server = sealing()
     refused(server, a_call(server, forged))
 
@@ -182,7 +184,7 @@ def test_what_has_not_the_form_of_a_seal_is_refused(forged: str) -> None:
     ],
 )
 def test_a_state_belongs_to_its_request(other: JSONObject) -> None:
-    """A state that one tool has granted must not open another."""
+    """A state that one tool has granted must not be accepted by another."""
     server = sealing()
     sealed = seal(server, arguments={"n": 1})
     changed: dict[str, Any] = {"arguments": {"n": 1}, **other}
@@ -194,7 +196,7 @@ def test_a_state_belongs_to_its_request(other: JSONObject) -> None:
 
 @pytest.mark.parametrize("thief", [None, "bob", "Ann", ""])
 def test_a_state_belongs_to_its_principal(thief: str | None) -> None:
-    """Another user who gets hold of the state cannot use it."""
+    """Another user who gets the state must not be able to use it."""
     server = sealing()
     sealed = seal(server, principal="ann")
     assert "principal" in refused(server, a_call(server, sealed, principal=thief))
@@ -202,20 +204,20 @@ def test_a_state_belongs_to_its_principal(thief: str | None) -> None:
 
 
 def test_nobody_is_another_principal_than_somebody_of_that_name() -> None:
-    """A user may be called "None"."""
+    """A user may be called "None", which must differ from no user."""
     server = sealing()
     refused(server, a_call(server, seal(server), principal="None"))
 
 
 class User:
-    """Two of them look alike, and none has a text of its own."""
+    """A user whose text is equal to that of others."""
 
     def __str__(self) -> str:
         raise RuntimeError("nobody asks for the text of a principal")
 
 
 def test_a_principal_needs_a_key() -> None:
-    """OWN-050: two users may have the same text, and one user another text each time."""
+    """OWN-050: the text of a user is not unique, and may change."""
     config = Config(state_keys=(OLD,))
     info: JSONObject = {"name": "s", "version": "1"}
     with pytest.raises(LocalProtocolError, match="without principal_key"):
@@ -233,7 +235,7 @@ def test_a_principal_needs_a_key() -> None:
 
 
 def test_a_connection_knows_its_principal() -> None:
-    """A socket tells who the other end is: all its requests are from there."""
+    """All requests of a socket come from the principal that opened it."""
 
     def connected(key: str) -> ServerConnection:
         return ServerConnection(
@@ -260,12 +262,12 @@ def test_a_connection_knows_its_principal() -> None:
 
 
 def stated(answer: Any) -> JSONObject:
-    """The params that go back with the state of this answer."""
+    """The params of the retry with the state of this result."""
     return {"requestState": answer["result"]["requestState"]}
 
 
 def test_keys_can_be_changed_while_states_are_under_way() -> None:
-    """The first key seals and each opens; who dropped the old one refuses its seals."""
+    """The first key seals and each key opens; a server without the old key refuses its seals."""
     sealed, newer = seal(sealing(OLD)), seal(sealing(NEW, OLD))
     turning, turned = sealing(NEW, OLD), sealing(NEW)
     assert turning.read_state(a_call(turning, sealed), at=AT) == STATE
@@ -283,7 +285,7 @@ def test_states_outlive_the_connection() -> None:
 
 
 def test_a_secret_has_some_length_and_is_not_shown() -> None:
-    """A short key could be guessed, and a representation ends up in logs."""
+    """A short key could be guessed, and a repr gets into logs."""
     with pytest.raises(ValueError, match="state_keys"):
         Config(state_keys=(b"x" * 15,))
     wrong: list[Any] = [OLD, OLD.decode(), [OLD.decode()], [OLD, None]]
@@ -296,7 +298,7 @@ def test_a_secret_has_some_length_and_is_not_shown() -> None:
 
 
 def test_a_bad_seal_on_a_cancelled_request_is_nobodys_business() -> None:
-    """The request has ended already, so it cannot be refused."""
+    """A cancelled request has ended, so it cannot be refused."""
     server = sealing()
     request = a_call(server, "forged")
     receive(server, note("notifications/cancelled", {"requestId": 1}))
@@ -306,7 +308,7 @@ def test_a_bad_seal_on_a_cancelled_request_is_nobodys_business() -> None:
 
 
 def test_a_bad_seal_of_another_connection_harms_nothing_here() -> None:
-    """Ids are equal everywhere: the request of this connection must not pay for it."""
+    """Ids are equal on every connection, so the refusal must not end a request of this one."""
     one, two = sealing(), sealing()
     request, same_id = a_call(one, "forged"), a_call(two)
     with pytest.raises(LocalProtocolError, match="OWN-022"):
@@ -317,7 +319,7 @@ def test_a_bad_seal_of_another_connection_harms_nothing_here() -> None:
 
 
 def test_a_refusal_wakes_who_writes() -> None:
-    """`read_state` may send an answer, as few would expect of a verb that reads."""
+    """`read_state` may queue an error, for which the writer must be woken."""
     woken: list[int] = []
     server = ServerConnection(
         info={"name": "s", "version": "1"},
@@ -333,7 +335,8 @@ def test_a_refusal_wakes_who_writes() -> None:
 
 
 def test_what_a_handler_does_with_a_forged_state_loses_a_race() -> None:
-    """It need not look whether what it has read was good: the client has its answer."""
+    """The client has its error already, so the handler's result must be dropped without an
+    exception."""
     server = sealing()
     request = a_call(server, "forged")
     refused(server, request)
@@ -351,7 +354,8 @@ def test_what_a_handler_does_with_a_forged_state_loses_a_race() -> None:
 
 
 def test_what_a_handler_does_with_the_params_is_its_own_affair() -> None:
-    """They belong to it: the client sends what it sent before, and has done nothing wrong."""
+    """The seal must be checked against the params as received, whatever a handler has changed in
+    them."""
     server = sealing()
     request = a_call(server, arguments={"n": 1})
     request.params["arguments"].clear()
@@ -368,14 +372,14 @@ def test_what_a_handler_does_with_the_params_is_its_own_affair() -> None:
 
 
 def test_a_state_may_live_for_ever() -> None:
-    """The application may set no limit on the age of a state."""
+    """An application may set no limit on the age of a state."""
     server = sealing(seconds=inf)
     assert server.read_state(a_call(server, seal(server)), at=9e14) == STATE
 
 
 @pytest.mark.parametrize("at", [nan, -inf, -1e9])
 def test_what_is_no_time_does_not_seal_nor_open(at: float) -> None:
-    """A state must not outlive its time because somebody's clock is out of order."""
+    """An invalid time must not extend the life of a state."""
     server = sealing()
     request = a_call(server)
     with pytest.raises(LocalProtocolError, match="OWN-023"):
@@ -384,25 +388,25 @@ def test_what_is_no_time_does_not_seal_nor_open(at: float) -> None:
 
 
 def test_no_seal_is_opened_at_no_time() -> None:
-    """Without the time, it is unknown whether the state has expired."""
+    """Without the time, expiry cannot be checked."""
     server = sealing()
     assert "time" in refused(server, a_call(server, seal(server)), at=nan)
 
 
 def test_a_method_that_never_asks_has_no_state_of_ours() -> None:
-    """Nothing was sealed for it, so whatever it brings is forged."""
+    """No state was sealed for such a method, so any state with it is forged."""
     server = sealing()
     sealed = seal(server)
     refused(server, requested(server, modern(1, "tools/list", {"requestState": sealed})))
 
 
 class Deep:
-    """A codec that reads deeper than the interpreter can write."""
+    """A codec that decodes deeper than the interpreter can encode."""
 
     encode = staticmethod(StandardCodec().encode)
 
     def decode(self, data: bytes | bytearray | memoryview) -> JSONValue:
-        """The message, with a thousand times a hundred lists in its arguments."""
+        """The message, with a hundred thousand nested lists in its arguments."""
         message: Any = StandardCodec().decode(data)
         deep: list[Any] = []
         for _ in range(100_000):
@@ -414,7 +418,7 @@ class Deep:
 
 
 def test_params_too_deep_to_be_sealed_are_refused() -> None:
-    """An exception out of `receive_data` would take the connection with it."""
+    """An exception from `receive_data` would end the connection."""
     server = modern_server(config=Config(state_keys=(OLD,), codec=Deep()))
     assert broken(receive(server, modern(1, "tools/call", {"name": "t"}))) == ["OWN-002"]
     assert refusals(sent(server)) == [(1, -32602)]

@@ -51,7 +51,7 @@ MANUAL = Config(manual={LISTEN})
 
 
 def ended(id: object) -> list[JSONObject]:
-    """Both forms of the end of a subscription by the server."""
+    """Both forms in which a server ends a subscription."""
     meta = {SUBSCRIPTION: id, **SERVED_BY}
     return [
         result(id, {"resultType": "complete", "_meta": meta}),
@@ -68,7 +68,7 @@ def a_listener(server: ServerConnection, id: object = 1, filter: object = WHOLE_
 
 
 def waiting(server: ServerConnection, id: object = 1) -> IncomingRequest:
-    """The request of a subscription that the application is to acknowledge."""
+    """The request of a subscription that waits for the application's acknowledgement."""
     request = requested(server, listen(id, WHOLE_FILTER))
     assert sent(server) == []
     return request
@@ -79,7 +79,7 @@ def waiting(server: ServerConnection, id: object = 1) -> IncomingRequest:
 
 @pytest.mark.parametrize("id", [1, 0, "1", "", "caf\u00e9", 1.0, 2**53])
 def test_a_subscription_is_acknowledged_under_its_id(id: object) -> None:
-    """The id is the subscription's name, and keeps its JSON type."""
+    """The id names the subscription, and must keep its JSON type."""
     server = modern_server()
     (event,) = of(ListenerAdded, receive(server, listen(id, WHOLE_FILTER)))
     (message,) = sent(server)
@@ -116,7 +116,7 @@ def test_a_subscription_is_acknowledged_under_its_id(id: object) -> None:
 def test_what_is_declared_is_honoured(
     capabilities: JSONObject, asked: JSONObject, honoured: JSONObject
 ) -> None:
-    """The client learns what it will not be told; what the library does not know is left out."""
+    """The client must learn which changes it will not get; unknown members are left out."""
     server = modern_server(capabilities=capabilities)
     (event,) = of(ListenerAdded, receive(server, listen(1, asked)))
     assert sent(server) == [acknowledged(1, honoured)]
@@ -137,7 +137,7 @@ def test_what_is_declared_is_honoured(
 )
 @pytest.mark.parametrize("config", [Config(), Config(check="none"), MANUAL])
 def test_what_is_no_filter_is_refused(asked: Any, config: Config) -> None:
-    """Whether shapes are checked or not: the library itself has to understand it."""
+    """The library itself reads the filter, so it must be checked in every setting."""
     server = modern_server(config=config)
     assert broken(receive(server, listen(1, asked))) == ["OWN-014"]
     assert refusals(sent(server)) == [(1, -32602)]
@@ -147,7 +147,7 @@ def test_what_is_no_filter_is_refused(asked: Any, config: Config) -> None:
 
 
 def test_a_listener_keeps_of_its_request_what_it_needs() -> None:
-    """It may be open for days, with thousands beside it."""
+    """Thousands of subscriptions may be open for days."""
     server = modern_server()
     asked = {"toolsListChanged": True}
     params = {"notifications": asked, "x": "x" * 1_000}
@@ -162,7 +162,7 @@ def test_a_listener_keeps_of_its_request_what_it_needs() -> None:
 
 @pytest.mark.parametrize("id", [1, "1", 1.0])
 def test_a_server_ends_a_subscription_in_both_forms(id: object) -> None:
-    """Two pages of the specification demand one each, and clients take the first."""
+    """Two pages of the specification demand one form each, and clients use the first."""
     server = modern_server()
     listener = a_listener(server, id)
     assert server.end_listener(listener, now=1.0)
@@ -177,7 +177,7 @@ def test_a_server_ends_a_subscription_in_both_forms(id: object) -> None:
 
 
 def test_a_server_without_a_name_ends_a_subscription_all_the_same() -> None:
-    """The subscription's id stays, whatever else is kept back."""
+    """The result must have the subscription's id even without server info."""
     server = modern_server(config=Config(send_info=False))
     server.end_listener(a_listener(server))
     answer, _ = sent(server)
@@ -185,7 +185,7 @@ def test_a_server_without_a_name_ends_a_subscription_all_the_same() -> None:
 
 
 def test_a_listener_belongs_to_its_connection() -> None:
-    """Ids are equal everywhere."""
+    """Ids are equal on every connection, so a foreign handle must raise."""
     one, two = modern_server(), modern_server()
     listener, same_id = a_listener(one), a_listener(two)
     with pytest.raises(LocalProtocolError, match="OWN-022"):
@@ -195,7 +195,7 @@ def test_a_listener_belongs_to_its_connection() -> None:
 
 
 def test_a_client_ends_a_subscription_by_cancelling_it() -> None:
-    """After that nothing more is sent for it."""
+    """After the cancellation no message may be sent for it."""
     server = modern_server()
     listener, other = a_listener(server), a_listener(server, 2)
     cancelled = note("notifications/cancelled", {"requestId": 1, "reason": "bye"})
@@ -211,7 +211,7 @@ def test_a_client_ends_a_subscription_by_cancelling_it() -> None:
 
 
 def test_an_application_may_end_a_subscription_with_an_error() -> None:
-    """What it listened to may have broken down."""
+    """The source of the changes may have failed."""
     server = modern_server()
     listener = a_listener(server)
     assert server.send_error(listener.request, -32603, "gone")
@@ -221,7 +221,7 @@ def test_an_application_may_end_a_subscription_with_an_error() -> None:
 
 
 def test_a_drain_does_not_wait_for_listeners() -> None:
-    """Subscriptions would never end by themselves, and the client is gone."""
+    """Subscriptions never end by themselves, and the client has gone."""
     server = modern_server()
     listener = a_listener(server)
     server.receive_eof(drain=5, now=1.0)
@@ -247,7 +247,7 @@ def test_a_drain_does_not_wait_for_listeners() -> None:
     ("how", "cause"), [("close", CancelCause.CLOSED), ("send_failed", CancelCause.SEND_FAILED)]
 )
 def test_other_ends_of_the_connection_end_listeners(how: str, cause: CancelCause) -> None:
-    """Each listener has one ending, as each request has; unacknowledged ones are requests."""
+    """Each subscription must have one ending; unacknowledged ones end as requests."""
     server = modern_server()
     listeners = (a_listener(server), a_listener(server, 2))
     getattr(server, how)()
@@ -263,7 +263,7 @@ def test_other_ends_of_the_connection_end_listeners(how: str, cause: CancelCause
 
 
 def test_verbs_wake_who_writes() -> None:
-    """Output that appears where none was must not lie there until the next input."""
+    """Without `wake`, output would stay until the next input."""
     woken: list[int] = []
     server = ServerConnection(
         info={"name": "s", "version": "1"},
@@ -292,7 +292,7 @@ def test_verbs_wake_who_writes() -> None:
 
 @pytest.mark.parametrize("revisions", [("2026-07-28",), BOTH], ids=["modern", "both"])
 def test_subscriptions_are_limited(revisions: tuple[str, ...]) -> None:
-    """Listeners and the URIs that they name count, and what has ended does not."""
+    """Subscriptions and their URIs must count until they end."""
     server = modern_server(revisions=revisions, config=Config(max_subscriptions=3))
     first = a_listener(server, 1, {"toolsListChanged": True})
     second = a_listener(server, 2, {"resourceSubscriptions": [FILE]})
@@ -308,7 +308,7 @@ def test_subscriptions_are_limited(revisions: tuple[str, ...]) -> None:
 
 
 def test_what_many_listen_to_counts_for_each() -> None:
-    """Each keeps its own list: one URI for all of them would let it grow without a limit."""
+    """Each subscription keeps its own list, so a shared URI must count for each."""
     server = modern_server(config=Config(max_subscriptions=5))
     for id in (1, 2):
         a_listener(server, id, {"resourceSubscriptions": [FILE]})
@@ -317,7 +317,7 @@ def test_what_many_listen_to_counts_for_each() -> None:
 
 
 def test_only_what_is_honoured_is_kept_of_a_filter() -> None:
-    """A subscription is open for long, and whatever else stands in it is no use to anybody."""
+    """A subscription may be open for long, so unknown members of its filter must be dropped."""
     server = modern_server(capabilities={"tools": {"listChanged": True}})
     wish = {"toolsListChanged": True, "resourceSubscriptions": [FILE], "more": ["x"]}
     listener = a_listener(server, 1, wish)
@@ -325,7 +325,7 @@ def test_only_what_is_honoured_is_kept_of_a_filter() -> None:
 
 
 def test_long_uris_are_not_subscribed_to() -> None:
-    """The table would hold them as long as the subscription lasts."""
+    """The table would keep a long URI as long as the subscription lasts."""
     server = modern_server()
     uri = "x" * 16_384
     a_listener(server, 1, {"resourceSubscriptions": [uri]})

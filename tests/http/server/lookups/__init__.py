@@ -1,1 +1,2 @@
-"""Tests of questions to the application: each is an event, and its answer a verb."""
+"""Tests of questions to the application: each is an event, which the application answers by a
+verb."""

@@ -44,14 +44,14 @@ STREAM = {"content-type": "text/event-stream", "cache-control": "no-cache"}
 
 
 def worker(**settings: Any) -> ServerEndpoint:
-    """A process that asks for the sessions which it has not."""
+    """A process that asks for the sessions that it does not have."""
     return new_endpoint(sessions=sessions(unknown="ask"), **settings)
 
 
 def wanted(
     endpoint: ServerEndpoint, method: str = "POST", **fields: str
 ) -> tuple[ServerExchange, SessionWanted]:
-    """A request that names a session of another process, and the question about it."""
+    """A request for a session of another process, and the event that asks for that session."""
     if method == "POST":
         exchange = post(endpoint, call(7, "ping"), {**NAMED, **fields}, principal="user")
     else:
@@ -69,7 +69,7 @@ def carried(
 
 
 def relay(source: ServerExchange, to: ServerExchange) -> None:
-    """What another process does: it gives back all output that there is."""
+    """Play the other process: relay all output that there is."""
     while (output := source.next_output()) is not None:
         if isinstance(output, SendHead):
             assert to.relay_head(output.status, output.headers)
@@ -84,7 +84,7 @@ def relay(source: ServerExchange, to: ServerExchange) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 def test_a_session_that_does_not_exist_is_refused(method: str) -> None:
-    """As where nobody is asked: the client opens another one."""
+    """An unknown session must be 404 as without a lookup, so that the client opens another one."""
     endpoint = worker()
     exchange, question = wanted(endpoint, method)
     assert (question.session_id, question.stream, question.after) == ("s1", None, 0)
@@ -93,7 +93,10 @@ def test_a_session_that_does_not_exist_is_refused(method: str) -> None:
     assert endpoint.held_bytes > 0
     assert endpoint.refuse_session(question)
 
-    assert answer(exchange).status == 404
+    response = answer(exchange)
+    assert response.status == 404
+    assert b"the worker that had opened it" in response.body
+    assert b"several workers" not in response.body, "these workers do share their sessions"
     assert broken(endpoint) == ["SESS-008"]
     assert is_empty(endpoint)
     with pytest.raises(LocalProtocolError, match="answered already"):
@@ -101,7 +104,7 @@ def test_a_session_that_does_not_exist_is_refused(method: str) -> None:
 
 
 def test_a_session_that_cannot_be_looked_up_now_may_be_asked_for_again() -> None:
-    """The store is away, and not the session."""
+    """A store that fails must not look like a session that has ended."""
     endpoint = worker()
     exchange, question = wanted(endpoint)
     assert endpoint.fail_lookup(question, "try again", status=503, retry_after=2)
@@ -114,7 +117,7 @@ def test_a_session_that_cannot_be_looked_up_now_may_be_asked_for_again() -> None
 
 
 def test_nobody_is_asked_for_what_is_here_or_cannot_be() -> None:
-    """A session of another principal does not exist, and no session has such an id."""
+    """A local session, a session of another principal and an invalid id need no lookup."""
     endpoint = worker()
     connect(endpoint, principal="owner")
     assert answer(post(endpoint, call(7, "ping"), NAMED, principal="other")).status == 404
@@ -135,7 +138,7 @@ def test_nobody_is_asked_for_what_is_here_or_cannot_be() -> None:
     ],
 )
 def test_the_question_says_which_stream_is_resumed(last: str, resumed: Any) -> None:
-    """Where the id belongs to the session: a store is asked for the stream, not for text."""
+    """A store needs the stream, which is known only if the event id belongs to the session."""
     tagged = last.replace("4c3f4bd9", tag())
     _, question = wanted(worker(), "GET", **{"last-event-id": tagged})
 
@@ -143,7 +146,7 @@ def test_the_question_says_which_stream_is_resumed(last: str, resumed: Any) -> N
 
 
 def tag() -> str:
-    """What event ids of the session s1 begin with."""
+    """The prefix of event ids of the session s1."""
     endpoint = new_endpoint()
     first = answer(connect(endpoint).get())
     return first.ids[0].partition("-")[0]
@@ -165,7 +168,7 @@ def fail(endpoint: ServerEndpoint, question: SessionWanted) -> bool:
 def test_an_answer_after_the_client_has_left_does_nothing(
     verb: Callable[[ServerEndpoint, SessionWanted], bool],
 ) -> None:
-    """The lookup took too long."""
+    """A late answer to a lookup must neither raise nor serve the request."""
     endpoint = worker()
     exchange, question = wanted(endpoint)
     exchange.receive_disconnect()
@@ -179,7 +182,7 @@ def test_an_answer_after_the_client_has_left_does_nothing(
 
 
 def test_a_request_is_served_by_the_process_that_has_its_session() -> None:
-    """The client sees one server."""
+    """The client must see one server, whichever process it connects to."""
     owner, other = worker(), worker()
     connect(owner, principal="user")
     exchange, taken = carried(other)
@@ -197,7 +200,7 @@ def test_a_request_is_served_by_the_process_that_has_its_session() -> None:
 
 
 def test_a_stream_comes_back_piece_by_piece() -> None:
-    """Progress is of no use when it comes with the result."""
+    """Progress must not be held back until the result."""
     owner, other = worker(), worker()
     connect(owner, principal="user")
     exchange = post(other, progressing(), NAMED, principal="user")
@@ -221,7 +224,7 @@ def test_a_stream_comes_back_piece_by_piece() -> None:
 
 
 def test_a_get_stream_and_its_resumption_are_carried_as_well() -> None:
-    """Notifications reach a client at whatever process it has connected to."""
+    """Notifications must reach a client at whichever process it has connected to."""
     owner, other = worker(), worker()
     connect(owner, principal="user")
     exchange, taken = carried(other, "GET")
@@ -241,7 +244,7 @@ def test_a_get_stream_and_its_resumption_are_carried_as_well() -> None:
 
 
 def test_a_session_that_has_just_ended_is_not_asked_for_twice() -> None:
-    """Two processes must not send a request to and fro."""
+    """Two processes must not carry a request to and fro."""
     owner = worker()
     _, taken = carried(worker())
     there = owner.receive_carried(taken)
@@ -251,7 +254,7 @@ def test_a_session_that_has_just_ended_is_not_asked_for_twice() -> None:
 
 
 def test_a_carried_request_is_not_asked_for_credentials() -> None:
-    """Who sends it was found out where it came in; nobody is a principal as well."""
+    """The first process has found the principal; None means that the caller is anonymous."""
     owner = new_endpoint(sessions=sessions(unknown="ask"), credentials="ask")
     body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
     taken = CarriedRequest(
@@ -266,7 +269,7 @@ def test_a_carried_request_is_not_asked_for_credentials() -> None:
 
 
 def test_a_delete_is_carried() -> None:
-    """204 has no body, and no length."""
+    """A 204 must have neither body nor Content-Length."""
     owner, other = worker(), worker()
     connect(owner, principal="user")
     exchange, taken = carried(other, "DELETE")
@@ -277,7 +280,7 @@ def test_a_delete_is_carried() -> None:
 
 
 def test_clients_of_the_old_transport_are_carried() -> None:
-    """Their session stands in the query."""
+    """The session of HTTP+SSE is named in the query."""
     paths = OldPaths(stream="/sse", post="/messages")
     owner, other = worker(old_paths=paths), worker(old_paths=paths)
     stream = request(owner, "GET", GET, target="/sse")
@@ -297,7 +300,7 @@ def test_clients_of_the_old_transport_are_carried() -> None:
 
 
 def test_headers_of_cors_are_sent_once() -> None:
-    """A browser takes two of them for none."""
+    """A browser refuses a response in which a CORS header occurs twice."""
     page = {"origin": "https://app.example"}
     owner, other = (worker(origins=("https://app.example",)) for _ in range(2))
     connect(owner, principal="user")
@@ -315,7 +318,7 @@ def test_headers_of_cors_are_sent_once() -> None:
 
 
 def test_a_response_of_known_length_is_sent_whole() -> None:
-    """A client cannot tell half an object from one that is not valid."""
+    """A client cannot tell an incomplete object from an invalid one."""
     endpoint = worker()
     exchange, _ = carried(endpoint)
     body = b'{"jsonrpc":"2.0","id":7,"result":{}}'
@@ -338,7 +341,7 @@ def test_a_response_of_known_length_is_sent_whole() -> None:
 
 
 def test_a_response_that_lacks_a_part_becomes_an_error() -> None:
-    """The other process has died in the middle."""
+    """If the other process dies in the middle, the client must get an error."""
     endpoint = worker()
     exchange, _ = carried(endpoint)
     exchange.relay_head(200, {"content-length": "4"})
@@ -347,7 +350,7 @@ def test_a_response_that_lacks_a_part_becomes_an_error() -> None:
 
     response = answer(exchange)
     assert (response.status, response.json["id"]) == (503, 7)
-    assert response.headers["retry-after"] == "5"
+    assert "retry-after" not in response.headers  # it may have been served
     assert ends(endpoint) == [LookupEnd.FAILED]
     assert not exchange.relay_end()
     assert not exchange.relay_head(200, {})
@@ -357,7 +360,7 @@ def test_a_response_that_lacks_a_part_becomes_an_error() -> None:
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_process_that_does_not_answer_is_answered_for(begun: bool) -> None:
-    """With an error, or with the end of the stream: its client may resume that."""
+    """The client must get an error, or the end of a stream that it may resume."""
     endpoint = worker()
     exchange, _ = carried(endpoint)
     if begun:
@@ -374,8 +377,21 @@ def test_a_process_that_does_not_answer_is_answered_for(begun: bool) -> None:
     assert is_empty(endpoint)
 
 
+def test_a_request_that_was_not_served_may_be_sent_again() -> None:
+    """The caller knows that, and says when."""
+    endpoint = worker()
+    exchange, _ = carried(endpoint)
+    with pytest.raises(ValueError, match="retry_after"):
+        exchange.relay_failed(retry_after=-1)
+    assert exchange.relay_failed("it was not sent", retry_after=3)
+
+    response = answer(exchange)
+    assert (response.status, response.headers["retry-after"]) == (503, "3")
+    assert is_empty(endpoint)
+
+
 def test_a_session_that_turns_out_not_to_exist_is_404() -> None:
-    """The other process was dead already, and nothing was sent to it."""
+    """A process that had died before the request was sent has no session any more."""
     endpoint = worker()
     exchange, _ = carried(endpoint)
     with pytest.raises(ValueError, match="404 or 503"):
@@ -389,7 +405,7 @@ def test_a_session_that_turns_out_not_to_exist_is_404() -> None:
 
 
 def test_a_session_is_found_by_its_id() -> None:
-    """A request from another process names no object, but an id."""
+    """A request from another process names a session by its id."""
     endpoint = worker()
     connect(endpoint)
     session = endpoint.sessions[0]
@@ -399,7 +415,7 @@ def test_a_session_is_found_by_its_id() -> None:
 
 
 def test_a_client_that_leaves_is_reported() -> None:
-    """The other process works for nobody."""
+    """The other process must learn of the disconnect, or it would work for no client."""
     endpoint = worker()
     exchange, _ = carried(endpoint)
     exchange.relay_head(200, STREAM)
@@ -414,7 +430,7 @@ def test_a_client_that_leaves_is_reported() -> None:
 
 
 def test_a_client_that_has_all_but_the_end_may_leave() -> None:
-    """Nothing is to be told of a response that was complete."""
+    """A disconnect after a complete response must not be reported."""
     endpoint = worker()
     exchange, _ = carried(endpoint)
     exchange.relay_head(200, {"content-length": "2"})
@@ -428,7 +444,7 @@ def test_a_client_that_has_all_but_the_end_may_leave() -> None:
 
 @pytest.mark.parametrize("length", [None, "100"])
 def test_a_client_that_does_not_read_is_let_go(length: str | None) -> None:
-    """What waits for it has a limit, as on one process."""
+    """Relayed output that waits for a client must be bounded as in one process."""
     endpoint = worker(config=Config(max_unsent_bytes=50, soft_unsent_bytes=10))
     exchange, _ = carried(endpoint)
     exchange.relay_head(200, STREAM if length is None else {"content-length": length})
@@ -442,7 +458,7 @@ def test_a_client_that_does_not_read_is_let_go(length: str | None) -> None:
 
 
 def test_what_was_read_makes_room() -> None:
-    """The limit is on what waits, and not on the whole."""
+    """The limit is on waiting output, and not on the whole response."""
     endpoint = worker(config=Config(max_unsent_bytes=50, soft_unsent_bytes=10))
     exchange, _ = carried(endpoint)
     exchange.relay_head(200, STREAM)
@@ -452,8 +468,32 @@ def test_what_was_read_makes_room() -> None:
             pass
 
 
+def test_what_waits_for_a_client_is_held_until_it_is_read() -> None:
+    """Other processes decide how much it is, so it must not fill the memory of this one."""
+    size = 10_000
+    endpoint = worker(config=Config(max_held_bytes=2 * size))
+    unread: list[ServerExchange] = []
+    for ends_well in (True, False):
+        exchange, _ = carried(endpoint)
+        exchange.relay_head(200, STREAM)
+        exchange.relay_body(b"x" * size)
+        (exchange.relay_end if ends_well else exchange.relay_failed)()
+        unread.append(exchange)
+    assert endpoint.held_bytes == 2 * size
+    exchange, question = resumed(endpoint)
+    assert endpoint.replay_ended(question, [(4, b"x" * size)])
+    assert answer(exchange).status == 503
+    assert len(answer(unread.pop()).body) == size
+    exchange, question = resumed(endpoint)
+    assert endpoint.replay_ended(question, [(4, b"x" * (size - 100))])
+    assert endpoint.held_bytes > 2 * size - 100
+    exchange.receive_disconnect()
+    unread.pop().receive_disconnect()
+    assert is_empty(endpoint)
+
+
 def test_a_closed_endpoint_ends_what_it_relays() -> None:
-    """Nothing is left open."""
+    """Closing the endpoint must end all relayed responses."""
     endpoint = worker()
     silent, _ = carried(endpoint)
     begun, _ = carried(endpoint)
@@ -467,7 +507,7 @@ def test_a_closed_endpoint_ends_what_it_relays() -> None:
 
 
 def test_verbs_of_a_relay_have_an_order() -> None:
-    """A caller that has lost count must hear of it."""
+    """A wrong order of verbs is a mistake of the caller, and must raise."""
     endpoint = worker()
     exchange, _ = carried(endpoint)
     with pytest.raises(LocalProtocolError, match="relay_body has no place here") as raised:
@@ -496,7 +536,7 @@ def test_verbs_of_a_relay_have_an_order() -> None:
     [(199, {}), (600, {}), (200, {"a b": "c"}), (200, {"a": "b\r\nc: d"})],
 )
 def test_a_head_that_is_none_raises(status: int, headers: Any) -> None:
-    """It would end the response, or be another one."""
+    """An invalid header would end the response, or begin another one."""
     exchange, _ = carried(worker())
     with pytest.raises(ValueError, match="no response can have"):
         exchange.relay_head(status, headers)
@@ -505,7 +545,7 @@ def test_a_head_that_is_none_raises(status: int, headers: Any) -> None:
 
 
 def test_a_carried_request_is_not_refused() -> None:
-    """It is being served: `relay_failed` ends it."""
+    """A carried request is being served, so `relay_failed` must be used to end it."""
     exchange, _ = carried(worker())
 
     assert not exchange.refuse(503, "no")
@@ -513,7 +553,7 @@ def test_a_carried_request_is_not_refused() -> None:
 
 
 def test_waiting_and_carried_requests_have_one_limit() -> None:
-    """Both fill the memory."""
+    """Both kinds take memory."""
     endpoint = worker(config=Config(max_requests=2))
     carried(endpoint)
     wanted(endpoint)
@@ -524,7 +564,7 @@ def test_waiting_and_carried_requests_have_one_limit() -> None:
 
 
 def test_the_limit_spares_small_notifications() -> None:
-    """They may be what lets a request end, wherever that is served."""
+    """A notification may be what ends a request, in whichever process."""
     endpoint = worker(config=Config(max_held_bytes=1))
     post(endpoint, note("notifications/cancelled", {"requestId": 1}), NAMED)
 
@@ -539,7 +579,7 @@ def resumed(endpoint: ServerEndpoint) -> tuple[ServerExchange, SessionWanted]:
 
 
 def test_the_rest_of_a_stream_is_read_after_its_process_has_died() -> None:
-    """What was sent is not lost with the process; the session is."""
+    """Stored events must be sent although the session was lost with its process."""
     endpoint = worker()
     exchange, question = resumed(endpoint)
     progress = {"progressToken": 1, "progress": 2}
@@ -557,7 +597,7 @@ def test_the_rest_of_a_stream_is_read_after_its_process_has_died() -> None:
 
 
 def test_a_stream_without_a_rest_ends_at_once() -> None:
-    """Its client has all of it."""
+    """If the client has all events, the response must end."""
     endpoint = worker()
     exchange, question = resumed(endpoint)
     assert endpoint.replay_ended(question, ())
@@ -568,16 +608,19 @@ def test_a_stream_without_a_rest_ends_at_once() -> None:
 
 
 def test_the_rest_of_a_stream_is_judged_before_it_is_sent() -> None:
-    """A call that raises has changed nothing."""
+    """A verb that raises must change nothing."""
     endpoint = worker(config=Config(max_unsent_bytes=50, soft_unsent_bytes=10))
     exchange, question = resumed(endpoint)
     for events, match in (
         ([(3, b"{}")], "event 3 does not follow event 3"),
         ([(5, b"{}"), (4, b"{}")], "event 4 does not follow event 5"),
         ([(4, b"x" * 60)], "max_unsent_bytes"),
+        ([(4, "{}")], "its number and the bytes of its message, not int and str"),
+        ([(True, b"{}")], "not bool and bytes"),
     ):
+        wrong: Any = events
         with pytest.raises(LocalProtocolError, match=match):
-            endpoint.replay_ended(question, events)
+            endpoint.replay_ended(question, wrong)
     other, unresumed = wanted(endpoint, "GET")
     with pytest.raises(LocalProtocolError, match="resumes no stream"):
         endpoint.replay_ended(unresumed, [])

@@ -1,4 +1,4 @@
-"""Who sends a request is asked for by an event, and may take its time."""
+"""Credentials are looked up by an event, whose answer may take its time."""
 
 import copy
 from typing import Any
@@ -34,7 +34,7 @@ def endpoint_of(**settings: Any) -> ServerEndpoint:
 
 
 def posted(endpoint: ServerEndpoint, **fields: str) -> tuple[ServerExchange, CredentialsReceived]:
-    """A whole call, and the question about it."""
+    """A whole call, and the event that asks for its principal."""
     exchange = post_modern(endpoint, modern_tool_call(), fields)
     return exchange, one(CredentialsReceived, endpoint)
 
@@ -61,7 +61,7 @@ def test_a_request_waits_until_its_sender_is_known() -> None:
 
 
 def test_the_body_may_come_after_the_answer() -> None:
-    """The question is asked with the head, so that both take place at the same time."""
+    """The lookup must begin with the head, while the body is still being received."""
     endpoint = endpoint_of()
     message = modern_tool_call()
     exchange = endpoint.exchange("POST", "/", {**POST, **modern_headers(message)})
@@ -75,7 +75,7 @@ def test_the_body_may_come_after_the_answer() -> None:
 
 
 def test_a_refused_sender_gets_the_status_and_the_challenge() -> None:
-    """Whoever has to authenticate is told how, whether the body is there or not."""
+    """The challenge must be sent whether the body is there or not."""
     endpoint = endpoint_of()
     exchange, question = posted(endpoint)
     challenge = {"WWW-Authenticate": "Bearer"}
@@ -92,7 +92,7 @@ def test_a_refused_sender_gets_the_status_and_the_challenge() -> None:
 
 
 def test_an_answer_comes_once() -> None:
-    """A second answer raises, as a second response to a request does."""
+    """A second answer must raise, as a second response to a request does."""
     endpoint = endpoint_of()
     _, question = posted(endpoint)
     endpoint.admit(question, "user")
@@ -104,7 +104,7 @@ def test_an_answer_comes_once() -> None:
 
 
 def test_an_answer_for_another_endpoint_or_kind_raises() -> None:
-    """A question leads to one exchange of one endpoint."""
+    """A question belongs to one exchange of one endpoint."""
     endpoint, other = endpoint_of(), endpoint_of()
     exchange, question = posted(endpoint)
     wrong: Any = question
@@ -126,7 +126,7 @@ def test_an_answer_for_another_endpoint_or_kind_raises() -> None:
 
 
 def test_a_client_that_leaves_is_not_served() -> None:
-    """The lookup may be cancelled, and its late answer counts for nothing."""
+    """The lookup must be cancelled, and a late answer have no effect."""
     endpoint = endpoint_of()
     exchange, question = posted(endpoint)
     exchange.receive_disconnect()
@@ -139,7 +139,7 @@ def test_a_client_that_leaves_is_not_served() -> None:
 
 
 def test_a_closed_endpoint_serves_nobody() -> None:
-    """All that waits is answered."""
+    """All waiting requests must get a response."""
     endpoint = endpoint_of()
     exchange, question = posted(endpoint)
     half = endpoint.exchange("POST", "/", POST)
@@ -153,7 +153,7 @@ def test_a_closed_endpoint_serves_nobody() -> None:
 
 
 def test_a_failed_lookup_is_answered_and_reported() -> None:
-    """A client that waited for a database which is away must not wait for ever."""
+    """A client must not wait for ever for a database that does not answer."""
     endpoint = endpoint_of()
     exchange, question = posted(endpoint)
     with pytest.raises(ValueError, match="500 to 599"):
@@ -173,7 +173,7 @@ def test_a_failed_lookup_is_answered_and_reported() -> None:
 
 
 def test_a_failed_lookup_of_half_a_request_is_answered() -> None:
-    """The rest of the body is of no use."""
+    """The response must not wait for the rest of the body."""
     endpoint = endpoint_of()
     exchange = endpoint.exchange("POST", "/", POST)
     exchange.receive_data(b"{")
@@ -186,7 +186,7 @@ def test_a_failed_lookup_of_half_a_request_is_answered() -> None:
 
 
 def test_nobody_is_asked_where_no_principal_counts() -> None:
-    """A preflight has no credentials, a refused head needs none, and a given principal is one."""
+    """A preflight, a refused head and a given principal need no lookup."""
     endpoint = endpoint_of()
     request(endpoint, "OPTIONS")
     request(endpoint, "PUT")
@@ -196,7 +196,7 @@ def test_nobody_is_asked_where_no_principal_counts() -> None:
 
 
 def test_credentials_that_come_twice_are_refused() -> None:
-    """A proxy may have checked the other ones."""
+    """A proxy may have checked the other header."""
     endpoint = endpoint_of()
     fields = [*POST.items(), ("authorization", "Bearer a"), ("authorization", "Bearer b")]
     exchange = endpoint.exchange("POST", "/", fields)
@@ -206,7 +206,7 @@ def test_credentials_that_come_twice_are_refused() -> None:
 
 
 def test_no_more_requests_wait_than_the_limit_on_requests() -> None:
-    """A directory that hangs must not fill the memory."""
+    """A directory that hangs must not fill the memory with waiting requests."""
     endpoint = endpoint_of(config=Config(max_requests=2))
     for _ in range(2):
         endpoint.exchange("POST", "/", POST)
@@ -219,7 +219,7 @@ def test_no_more_requests_wait_than_the_limit_on_requests() -> None:
 
 
 def test_bodies_that_wait_count_as_held() -> None:
-    """They would fill the memory as well as requests that are served."""
+    """Bodies of waiting requests take memory like those of open requests."""
     endpoint = endpoint_of(config=Config(max_held_bytes=10_000))
     message = modern_tool_call(text="x" * 5_000)
     exchanges = [post_modern(endpoint, message) for _ in range(3)]
@@ -233,7 +233,7 @@ def test_bodies_that_wait_count_as_held() -> None:
 
 
 def test_a_body_that_is_too_long_ends_the_question() -> None:
-    """Its answer is of no use."""
+    """The lookup must be cancelled when the request is refused."""
     endpoint = endpoint_of(config=Config(max_message_bytes=10))
     exchange = endpoint.exchange("POST", "/", POST)
     question = one(CredentialsReceived, endpoint)
@@ -245,7 +245,7 @@ def test_a_body_that_is_too_long_ends_the_question() -> None:
 
 
 def test_a_principal_without_a_key_is_not_served_where_states_are_sealed() -> None:
-    """As where the principal is given with the request."""
+    """The rule is the same as for a principal that is given with the request."""
     endpoint = endpoint_of(config=Config(state_keys=(b"k" * 32,)))
     exchange, question = posted(endpoint)
     with pytest.raises(LocalProtocolError, match="principal_key"):
@@ -256,7 +256,7 @@ def test_a_principal_without_a_key_is_not_served_where_states_are_sealed() -> No
 
 
 def test_a_copy_of_an_endpoint_waits_as_well() -> None:
-    """All state is plain data."""
+    """All state is plain data, so a copy must wait for an answer too."""
     endpoint = endpoint_of()
     exchange, question = posted(endpoint)
     other, question_there, exchange_there = copy.deepcopy((endpoint, question, exchange))
@@ -270,7 +270,7 @@ def test_a_copy_of_an_endpoint_waits_as_well() -> None:
 
 
 def test_the_time_of_an_answer_counts() -> None:
-    """Each verb takes the time."""
+    """Each verb takes the time, so timers must count from it."""
     endpoint = endpoint_of()
     _, question = posted(endpoint)
     endpoint.admit(question, "user", now=5.0)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sansmcp import Config, LimitReached, LocalProtocolError
-from sansmcp.http import OldPaths, SessionRequested, SessionStarted
+from sansmcp.http import OldPaths, SessionEnd, SessionEnded, SessionRequested, SessionStarted
 from tests.support.http.lookups import is_empty, one
 from tests.support.http.server_endpoint import (
     GET,
@@ -26,7 +26,7 @@ def endpoint_of(**settings: Any) -> Any:
 
 
 def test_a_session_opens_when_the_application_says_so() -> None:
-    """A store may have to be told first."""
+    """An application may have to register a session in a store before it opens."""
     endpoint = endpoint_of()
     exchange = post(endpoint, initialize(1, LEGACY))
     question = one(SessionRequested, endpoint)
@@ -46,24 +46,26 @@ def test_a_session_opens_when_the_application_says_so() -> None:
     assert endpoint.open_questions == ()
 
 
-def test_a_session_without_a_chosen_id_gets_a_new_one() -> None:
-    """The session gets an id from `new_id` of the settings."""
+def test_a_granted_session_that_comes_to_nothing_is_told_of() -> None:
+    """Whoever has noted its id can forget it; another session gets an id from `new_id`."""
     endpoint = endpoint_of()
     exchange = post(endpoint, b"\xef\xbb\xbf" + b'{"jsonrpc":"2.0","id":1,"method":"initialize"}')
     question = one(SessionRequested, endpoint)
     assert question.params == {}
-    assert endpoint.open_session(question)
+    assert endpoint.open_session(question, "first")
     assert answer(exchange).status == 400
+    ended = one(SessionEnded, endpoint)
+    assert (ended.session.id, ended.cause) == ("first", SessionEnd.REFUSED)
     exchange = post(endpoint, initialize(1, LEGACY))
     assert endpoint.open_session(one(SessionRequested, endpoint))
 
-    assert answer(exchange).headers["mcp-session-id"] == "s2"
+    assert answer(exchange).headers["mcp-session-id"] == "s1"
     with pytest.raises(LocalProtocolError, match="answered already"):
         endpoint.open_session(question)
 
 
 def test_a_session_may_be_refused() -> None:
-    """With a status and a text of the application."""
+    """The application must be able to refuse a session with a status and a text."""
     endpoint = endpoint_of()
     exchange = post(endpoint, initialize(1, LEGACY))
     question = one(SessionRequested, endpoint)
@@ -78,7 +80,7 @@ def test_a_session_may_be_refused() -> None:
 
 
 def test_a_failed_lookup_opens_no_session() -> None:
-    """The client may try again."""
+    """The client must get an error that allows a retry."""
     endpoint = endpoint_of()
     exchange = post(endpoint, initialize(1, LEGACY))
     endpoint.fail_lookup(one(SessionRequested, endpoint), status=503, retry_after=1)
@@ -90,7 +92,7 @@ def test_a_failed_lookup_opens_no_session() -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "s\u00e9", "s1"])
 def test_an_id_that_no_session_can_have_raises(name: str) -> None:
-    """It changes nothing: another id may be given."""
+    """An invalid id must change nothing, so that another one can be given."""
     endpoint = endpoint_of()
     post(endpoint, initialize(1, LEGACY))
     endpoint.open_session(one(SessionRequested, endpoint))
@@ -107,17 +109,17 @@ def test_an_id_that_no_session_can_have_raises(name: str) -> None:
 
 
 def test_the_limit_on_sessions_counts_when_one_is_opened() -> None:
-    """Others may have been opened meanwhile."""
+    """Other sessions may have been opened while the application was asked."""
     endpoint = endpoint_of(max_sessions=1)
     exchanges = [post(endpoint, initialize(1, LEGACY)) for _ in range(2)]
-    for question in of(SessionRequested, drain(endpoint)):
-        assert endpoint.open_session(question)
-
+    opened = [endpoint.open_session(one) for one in of(SessionRequested, drain(endpoint))]
+    assert opened == [True, False]
     assert [answer(exchange).status for exchange in exchanges] == [200, 503]
+    assert not of(SessionEnded, drain(endpoint))
 
 
 def test_a_client_of_the_old_transport_is_asked_about_with_its_stream() -> None:
-    """Its session begins with a GET."""
+    """A session of HTTP+SSE begins with a GET."""
     paths = OldPaths(stream="/sse", post="/messages")
     endpoint = new_endpoint(sessions=sessions(opening="ask"), old_paths=paths)
     exchange = request(endpoint, "GET", GET, target="/sse")
@@ -132,7 +134,7 @@ def test_a_client_of_the_old_transport_is_asked_about_with_its_stream() -> None:
 
 
 def test_only_the_first_message_of_a_session_is_asked_about() -> None:
-    """All others name the session that they are for."""
+    """Later messages name their session."""
     endpoint = endpoint_of()
     post(endpoint, initialize(1, LEGACY))
     endpoint.open_session(one(SessionRequested, endpoint))
@@ -142,7 +144,7 @@ def test_only_the_first_message_of_a_session_is_asked_about() -> None:
 
 
 def test_an_endpoint_without_sessions_has_asked_for_none() -> None:
-    """The question is that of another endpoint."""
+    """A question of another endpoint must be refused."""
     endpoint = endpoint_of()
     post(endpoint, initialize(1, LEGACY))
     question = one(SessionRequested, endpoint)
@@ -153,7 +155,7 @@ def test_an_endpoint_without_sessions_has_asked_for_none() -> None:
 
 
 def test_an_initialize_for_which_there_is_no_room_is_refused() -> None:
-    """Before the application is asked."""
+    """A full table must refuse the client before the application is asked."""
     endpoint = new_endpoint(sessions=sessions(opening="ask"), config=Config(max_held_bytes=8_000))
     message = initialize(1, LEGACY)
     message["params"]["clientInfo"] = {"name": "client", "version": "1", "title": "x" * 5_000}

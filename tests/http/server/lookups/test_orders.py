@@ -1,6 +1,6 @@
 """Answers in any order, late, twice, never, and with clients that leave between them.
 
-Each exchange ends once, with a whole response, and nothing is left in any table.
+Each exchange ends once, with a whole response, and no table keeps an entry.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ NAMES = ("s1", "s1", "s1", "s2", "elsewhere")
 
 
 class World:
-    """An endpoint that asks for everything, its clients, and an application without a plan."""
+    """An endpoint that asks for everything, its clients, and an application that acts at random."""
 
     def __init__(self, dice: random.Random, credentials: str) -> None:
         self.dice = dice
@@ -69,7 +69,7 @@ class World:
             self.give(questions[0])
 
     def chance(self, n: int) -> bool:
-        """Whether it is one time in so many."""
+        """True once in this number of times."""
         return self.dice.randrange(n) == 0
 
     # ---------------------------------------------------------------------------- clients
@@ -83,7 +83,7 @@ class World:
             exchange.receive_end()
 
     def arrive(self) -> None:
-        """One of the requests that are asked about."""
+        """A request arrives that leads to a question."""
         kind = self.dice.choice([0, 1, 2, 2, 2, 3, 3, 3, 4, 5, 6])
         named = {
             "mcp-session-id": self.dice.choice(NAMES),
@@ -130,7 +130,7 @@ class World:
             self.gone.add(exchange)
 
     def end_body(self) -> None:
-        """The rest of a body comes."""
+        """The rest of a body arrives."""
         if self.exchanges:
             self.dice.choice(self.exchanges).receive_end()
 
@@ -165,7 +165,7 @@ class World:
             self.questions.append(event)
 
     def serve(self) -> None:
-        """Handlers say something, or answer."""
+        """Handlers send messages, or answer."""
         for request in self.calls:
             if request.open and self.chance(2):
                 request.data = (request.data or 0) + 1
@@ -174,7 +174,7 @@ class World:
                 self.endpoint.send_result(request, {"content": []})
 
     def answer(self) -> None:
-        """Answer a question, perhaps one that was answered, or whose client is gone."""
+        """Answer a question, perhaps one that was answered or whose client has gone."""
         if not self.questions:
             return
         open_questions = self.endpoint.open_questions
@@ -214,7 +214,7 @@ class World:
         return True
 
     def relay(self) -> None:
-        """Some of the response of another process comes."""
+        """A part of the response of another process arrives."""
         if not self.carried:
             return
         exchange = self.dice.choice(self.carried)
@@ -253,7 +253,7 @@ class World:
     # --------------------------------------------------------------------------- the end
 
     def finish(self) -> None:
-        """Close, and look at what each exchange has had."""
+        """Close the endpoint, and check the output of each exchange."""
         self.endpoint.close()
         self.look()
         self.look()

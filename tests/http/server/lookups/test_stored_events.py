@@ -1,4 +1,4 @@
-"""Events of streams that the application stores, and gives back to a client that resumes."""
+"""Streams whose events the application stores, and gives back to a client that resumes."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ def numbers(response: Response) -> list[int]:
 
 
 def test_events_go_out_to_be_stored() -> None:
-    """Each once, in order, with the mark that the client resumes from."""
+    """Each event must be given to the store once, in order, with the id to resume from."""
     user = stored()
     exchange, handle = user.asked(progressing())
     user.endpoint.send_progress(handle, 1)
@@ -73,7 +73,7 @@ def test_events_go_out_to_be_stored() -> None:
 
 
 def test_a_stream_is_resumed_from_what_was_stored() -> None:
-    """The response begins when the store has answered, and goes on with what comes."""
+    """The response must begin when the store has answered, and go on with new events."""
     user = stored()
     store, handle, first = broken_stream(user)
     exchange = resume(user, first)
@@ -96,7 +96,7 @@ def test_a_stream_is_resumed_from_what_was_stored() -> None:
 
 
 def test_messages_that_come_meanwhile_follow_what_is_replayed() -> None:
-    """The order is that of the ids, however long the store takes."""
+    """Events must be sent in the order of their ids, however long the store takes."""
     user = stored()
     store, handle, first = broken_stream(user)
     exchange = resume(user, first)
@@ -115,7 +115,7 @@ def test_messages_that_come_meanwhile_follow_what_is_replayed() -> None:
 
 
 def test_nothing_is_asked_twice_while_the_store_looks() -> None:
-    """A transport may look for output at any time."""
+    """A transport may look for output at any time, which must not repeat the question."""
     user = stored()
     store, _, first = broken_stream(user)
     store.portion = 1
@@ -134,7 +134,7 @@ def test_nothing_is_asked_twice_while_the_store_looks() -> None:
 
 
 def test_a_store_gives_portions() -> None:
-    """The next one is asked for when the one before was taken."""
+    """The next portion must be asked for when the one before was taken."""
     user = stored()
     store, handle, first = broken_stream(user, 10)
     user.endpoint.send_result(handle, {"content": []})
@@ -156,7 +156,7 @@ def test_a_store_gives_portions() -> None:
 
 
 def test_whole_responses_are_composed_of_portions() -> None:
-    """For callers that cannot send a part of one."""
+    """Some callers can send a response only as a whole."""
     user = stored()
     store, handle, first = broken_stream(user, 10)
     user.endpoint.send_result(handle, {"content": []})
@@ -175,7 +175,7 @@ def test_whole_responses_are_composed_of_portions() -> None:
 
 
 def test_a_stream_that_is_over_and_unknown_is_refused() -> None:
-    """The store has forgotten it, or there never was one."""
+    """If the store does not know a finished stream, the client must be refused."""
     user = stored()
     store, handle, first = broken_stream(user)
     user.endpoint.send_result(handle, {"content": []})
@@ -192,7 +192,7 @@ def test_a_stream_that_is_over_and_unknown_is_refused() -> None:
 
 
 def test_events_that_the_store_has_lost_are_reported() -> None:
-    """The stream goes on without them."""
+    """The stream must go on, and the lost events be reported."""
     user = stored()
     store, handle, first = broken_stream(user, 5)
     stream = store.events[user.session, 2]
@@ -209,7 +209,7 @@ def test_events_that_the_store_has_lost_are_reported() -> None:
 
 
 def test_a_store_that_knows_nothing_of_an_open_stream_loses_its_events() -> None:
-    """The stream is open, and goes on."""
+    """An open stream must be resumed although the store has lost its events."""
     user = stored()
     store, handle, first = broken_stream(user)
     store.events.clear()
@@ -223,7 +223,7 @@ def test_a_store_that_knows_nothing_of_an_open_stream_loses_its_events() -> None
 
 
 def test_an_empty_answer_is_asked_again_for_what_came_meanwhile() -> None:
-    """The store had nothing at that time; now it has."""
+    """Events that came during an empty answer must be asked for again."""
     user = stored()
     store, handle, first = broken_stream(user, 1)
     last = first[:-1] + "2"
@@ -244,7 +244,7 @@ def test_an_empty_answer_is_asked_again_for_what_came_meanwhile() -> None:
 
 
 def test_a_failed_replay_is_answered_and_the_stream_stays() -> None:
-    """The client tries again, and loses nothing."""
+    """The client must be able to retry without losing events."""
     user = stored()
     store, _, first = broken_stream(user)
     exchange = resume(user, first)
@@ -261,7 +261,7 @@ def test_a_failed_replay_is_answered_and_the_stream_stays() -> None:
 
 
 def test_a_failed_portion_ends_the_response() -> None:
-    """Its client comes back for the rest."""
+    """The response must end, so that the client resumes for the rest."""
     user = stored()
     store, _, first = broken_stream(user)
     store.portion = 1
@@ -277,7 +277,7 @@ def test_a_failed_portion_ends_the_response() -> None:
 
 
 def test_a_newer_connection_takes_the_stream_over() -> None:
-    """The question of the older one needs no answer."""
+    """The question for the older connection must be cancelled."""
     user = stored()
     store, _, first = broken_stream(user)
     older = resume(user, first)
@@ -292,7 +292,7 @@ def test_a_newer_connection_takes_the_stream_over() -> None:
 
 
 def test_a_client_that_leaves_comes_back() -> None:
-    """What it has not read is still there."""
+    """Events that were not read must be there for the next connection."""
     user = stored()
     store, _, first = broken_stream(user)
     exchange = resume(user, first)
@@ -307,7 +307,7 @@ def test_a_client_that_leaves_comes_back() -> None:
 
 
 def test_a_client_that_leaves_before_the_rest_of_a_finished_stream_is_gone() -> None:
-    """Nothing is asked for it any more."""
+    """After the disconnect no further portion may be asked for."""
     user = stored()
     store, handle, first = broken_stream(user)
     user.endpoint.send_result(handle, {"content": []})
@@ -323,7 +323,7 @@ def test_a_client_that_leaves_before_the_rest_of_a_finished_stream_is_gone() -> 
 
 @pytest.mark.parametrize("is_answered", [False, True])
 def test_a_session_that_ends_ends_what_waits(is_answered: bool) -> None:
-    """Its events are not wanted any more."""
+    """Questions about a session that has ended must be cancelled."""
     user = stored()
     store, handle, first = broken_stream(user)
     if is_answered:
@@ -343,7 +343,7 @@ def test_a_session_that_ends_ends_what_waits(is_answered: bool) -> None:
 
 
 def test_a_closed_endpoint_answers_who_waits() -> None:
-    """With a whole response."""
+    """A request that waits for a replay must get a whole response."""
     user = stored()
     _, _, first = broken_stream(user)
     exchange = resume(user, first)
@@ -355,7 +355,7 @@ def test_a_closed_endpoint_answers_who_waits() -> None:
 
 
 def test_a_closed_endpoint_ends_a_replay_that_has_begun() -> None:
-    """Its head is out."""
+    """The head was sent, so only the stream can be ended."""
     user = stored()
     store, _, first = broken_stream(user)
     store.portion = 1
@@ -369,7 +369,7 @@ def test_a_closed_endpoint_ends_a_replay_that_has_begun() -> None:
 
 
 def test_get_streams_have_what_was_never_sent() -> None:
-    """Without an event id as well; one stream gives way to the next one."""
+    """A new GET stream without an event id must get the events that were never sent."""
     user = stored()
     store = Store(user.endpoint)
     exchange, _ = open_stream(user)
@@ -385,7 +385,7 @@ def test_get_streams_have_what_was_never_sent() -> None:
 
 
 def test_several_streams_follow_each_other_in_one_response() -> None:
-    """As where the events are in memory."""
+    """The order must be the same as with events in memory."""
     user = stored()
     store = Store(user.endpoint)
     exchanges = [open_stream(user)[0] for _ in range(3)]
@@ -406,7 +406,7 @@ def test_several_streams_follow_each_other_in_one_response() -> None:
 
 
 def test_requests_of_the_server_wait_in_the_store() -> None:
-    """They end when their event is lost, and not before."""
+    """A request must end when its event is lost, and not before."""
     user = stored()
     asked, lost, failed = [
         user.endpoint.send_request("roots/list", session=user.session) for _ in range(3)
@@ -426,7 +426,7 @@ def test_requests_of_the_server_wait_in_the_store() -> None:
 
 
 def test_what_was_read_is_not_lost_with_the_store() -> None:
-    """A request that its client has seen may still be answered."""
+    """A request that its client has received may still be answered."""
     user = stored()
     store = Store(user.endpoint)
     waiting = user.endpoint.send_request("roots/list", session=user.session)
@@ -442,7 +442,7 @@ def test_what_was_read_is_not_lost_with_the_store() -> None:
 
 
 def test_a_session_that_is_over_needs_no_store() -> None:
-    """What becomes of its events is of no interest."""
+    """Answers of the store about an ended session must have no effect."""
     user = stored()
     user.endpoint.send_notification("x/y", session=user.session)
     (event,) = of(EventToStore, drain(user.endpoint))
@@ -458,7 +458,7 @@ def test_a_session_that_is_over_needs_no_store() -> None:
 
 
 def test_an_answer_that_is_none_changes_nothing() -> None:
-    """The question waits on."""
+    """After an invalid answer the question must still be open."""
     user = stored()
     _, _, first = broken_stream(user)
     resume(user, first)
@@ -466,6 +466,9 @@ def test_an_answer_that_is_none_changes_nothing() -> None:
     wrong: Any = user.session
     with pytest.raises(LocalProtocolError, match="does not follow"):
         user.endpoint.replay(question, [(1, b"{}")])
+    text: Any = "{}"
+    with pytest.raises(LocalProtocolError, match="the bytes of its message, not int and str"):
+        user.endpoint.replay(question, [(9, text)])
     with pytest.raises(LocalProtocolError, match="needs events"):
         user.endpoint.replay(question, [], more=True)
     with pytest.raises(LocalProtocolError, match="is no ReplayWanted"):
@@ -475,7 +478,7 @@ def test_an_answer_that_is_none_changes_nothing() -> None:
 
 
 def test_a_client_that_does_not_read_is_not_replayed_more() -> None:
-    """What waits has a limit, and what is stored can be asked for again."""
+    """Waiting output is bounded, and stored events can be asked for again."""
     user = stored(config=Config(max_unsent_bytes=1_000, soft_unsent_bytes=500))
     store, _, first = broken_stream(user, 20)
     exchange = resume(user, first)
@@ -486,7 +489,8 @@ def test_a_client_that_does_not_read_is_not_replayed_more() -> None:
 
 
 def test_too_many_replays_are_refused() -> None:
-    """As all that waits for the application; one that has begun ends, and may be resumed."""
+    """Replays count towards the limit of waiting requests; one that has begun ends, and may be
+    resumed."""
     user = stored(config=Config(max_requests=1))
     store, _, first = broken_stream(user)
     store.portion = 1
@@ -509,7 +513,7 @@ def test_too_many_replays_are_refused() -> None:
 
 
 def test_a_stream_that_is_closed_or_started_while_its_replay_waits_keeps_its_order() -> None:
-    """No event is made that would come before those that were missed."""
+    """No event may be created that would come before the missed ones."""
     user = stored()
     store, handle, first = broken_stream(user)
     exchange = resume(user, first)
@@ -524,7 +528,7 @@ def test_a_stream_that_is_closed_or_started_while_its_replay_waits_keeps_its_ord
 
 
 def test_what_was_sent_once_is_not_sent_again_without_being_asked_for() -> None:
-    """Though it was written once more, to a connection that has failed."""
+    """An event that was written to a failed connection must be repeated only for its id."""
     user = stored()
     store = Store(user.endpoint)
     first_exchange, before = open_stream(user)
@@ -544,7 +548,7 @@ def test_what_was_sent_once_is_not_sent_again_without_being_asked_for() -> None:
 
 
 def test_events_of_several_streams_that_were_not_read_are_sent_again() -> None:
-    """They were written to one connection, one after the other."""
+    """Several streams were written to one connection, one after the other, before it failed."""
     user = stored()
     store = Store(user.endpoint)
     exchanges = [open_stream(user)[0] for _ in range(2)]
@@ -571,7 +575,7 @@ def test_events_of_several_streams_that_were_not_read_are_sent_again() -> None:
 
 
 def test_the_rest_of_a_finished_stream_may_be_asked_for_again() -> None:
-    """Its client has left in the middle of it."""
+    """A client may disconnect in the middle of the rest."""
     user = stored()
     store, handle, first = broken_stream(user)
     user.endpoint.send_result(handle, {"content": []})

@@ -41,7 +41,7 @@ def endpoint_of(**settings: Any) -> ServerEndpoint:
 
 @pytest.mark.parametrize("schema", [SCHEMA, None])
 def test_a_call_is_served_when_its_schema_is_there(schema: Any) -> None:
-    """Headers that agree with the arguments, or that are not checked."""
+    """A call must wait for the schema, and be served if its headers agree."""
     endpoint = endpoint_of()
     exchange, question = called(endpoint, **{"mcp-param-x": "a"})
     assert question.name == "t"
@@ -56,7 +56,7 @@ def test_a_call_is_served_when_its_schema_is_there(schema: Any) -> None:
 
 
 def test_a_header_that_contradicts_the_schema_is_refused() -> None:
-    """A proxy has read another argument than the handler would."""
+    """A proxy would have read another argument than the handler."""
     endpoint = endpoint_of()
     exchange, question = called(endpoint, **{"mcp-param-x": "b"})
     endpoint.provide_tool_schema(question, SCHEMA)
@@ -68,7 +68,7 @@ def test_a_header_that_contradicts_the_schema_is_refused() -> None:
 
 
 def test_a_failed_lookup_names_the_request() -> None:
-    """The client can tell which call it was."""
+    """The error must have the id of the call."""
     endpoint = endpoint_of()
     exchange, question = called(endpoint)
     assert endpoint.fail_lookup(question)
@@ -80,7 +80,7 @@ def test_a_failed_lookup_names_the_request() -> None:
 
 
 def test_the_application_may_refuse_the_call() -> None:
-    """The tool is not for this client."""
+    """The application may hide a tool from this client."""
     endpoint = endpoint_of()
     exchange, question = called(endpoint)
     assert exchange.refuse(403, "not for you")
@@ -91,7 +91,7 @@ def test_the_application_may_refuse_the_call() -> None:
 
 
 def test_only_calls_of_tools_are_asked_about() -> None:
-    """Everything else has no mirrored parameters."""
+    """Other methods have no mirrored parameters, so they need no lookup."""
     endpoint = endpoint_of()
     post_modern(endpoint, modern(1, "tools/list"))
     post_modern(endpoint, modern(2, "tools/call", {}))
@@ -105,7 +105,7 @@ def test_only_calls_of_tools_are_asked_about() -> None:
 
 
 def test_a_schema_is_an_object() -> None:
-    """What cannot be a schema changes nothing."""
+    """An answer that cannot be a schema must raise, and change nothing."""
     endpoint = endpoint_of()
     _, question = called(endpoint)
     wrong: Any = []
@@ -118,7 +118,7 @@ def test_a_schema_is_an_object() -> None:
 
 
 def test_credentials_come_before_the_schema() -> None:
-    """One request may wait twice, for one thing after the other."""
+    """One request may wait for its principal, and then for a schema."""
     endpoint = endpoint_of(credentials="ask")
     message = modern_tool_call()
     exchange = post_modern(endpoint, message)
@@ -135,7 +135,7 @@ def test_credentials_come_before_the_schema() -> None:
 
 
 def test_a_call_that_waits_counts_with_what_it_takes() -> None:
-    """A list of lists takes more than its text."""
+    """Decoded lists take more memory than their text."""
     endpoint = endpoint_of(config=Config(max_held_bytes=400_000))
     message = modern_tool_call(x=[[[]]] * 2_000)
     exchanges = [post_modern(endpoint, message) for _ in range(4)]
@@ -147,7 +147,7 @@ def test_a_call_that_waits_counts_with_what_it_takes() -> None:
 
 
 def test_a_call_is_held_while_it_is_served() -> None:
-    """The memory of the request goes over from the question to the request."""
+    """The memory of the request must be counted from the question to the end of the request."""
     endpoint = endpoint_of()
     _, question = called(endpoint)
     waiting = endpoint.held_bytes

@@ -33,7 +33,7 @@ HOSTED = pytest.mark.parametrize("revisions", [MODERN_REVISIONS, BOTH], ids=["mo
 @HOSTED
 @pytest.mark.parametrize("name", ["mcp-protocol-version", "mcp-method", "mcp-name"])
 def test_a_field_that_is_missing_is_refused(name: str, revisions: tuple[str, ...]) -> None:
-    """HDR-031: a gateway that reads fields must not see less than the server."""
+    """HDR-031: a gateway that reads headers must not see less than the server."""
     message = modern_tool_call(3)
     fields = modern_headers(message)
     del fields[name]
@@ -66,7 +66,7 @@ def test_a_field_that_is_missing_is_refused(name: str, revisions: tuple[str, ...
     ],
 )
 def test_a_field_that_says_something_else_is_refused(name: str, value: str) -> None:
-    """HDR-007, HDR-028 to HDR-032."""
+    """HDR-007, HDR-028 to HDR-032: a header must not contradict the body."""
     message = modern_tool_call(3)
 
     assert refused(new_endpoint(), message, {**modern_headers(message), name: value}) == (
@@ -92,7 +92,7 @@ def test_a_field_that_says_something_else_is_refused(name: str, value: str) -> N
     ],
 )
 def test_a_field_may_be_encoded(tool: str, value: str) -> None:
-    """HDR-010, HDR-029, HDR-037: the table of the specification."""
+    """HDR-010, HDR-029, HDR-037: the forms in the specification's table must be decoded."""
     endpoint = new_endpoint()
     message = modern_tool_call(1, tool)
     exchange = post_modern(endpoint, message, {"mcp-name": value})
@@ -103,14 +103,14 @@ def test_a_field_may_be_encoded(tool: str, value: str) -> None:
 
 @pytest.mark.parametrize("tool", ["caf\xe9", "t\x7f", "t\x01"])
 def test_a_name_that_has_to_be_encoded_is_refused_as_it_is(tool: str) -> None:
-    """HDR-030: what is in front of this server may read other characters in it."""
+    """HDR-030: a proxy in front of this server may read other characters in it."""
     message = modern_tool_call(3, tool)
 
     assert refused(new_endpoint(), message, modern_headers(message)) == (400, -32020)
 
 
 def test_a_name_that_is_encoded_like_nothing_else_is_refused_as_a_literal() -> None:
-    """HDR-027: a client has to encode such a name, so what looks encoded is."""
+    """HDR-027: a client has to encode a name that looks encoded, so such a header is encoded."""
     message = modern_tool_call(3, "=?base64?dA==?=")
 
     assert refused(new_endpoint(), message, modern_headers(message)) == (400, -32020)
@@ -118,7 +118,7 @@ def test_a_name_that_is_encoded_like_nothing_else_is_refused_as_a_literal() -> N
 
 @pytest.mark.parametrize("name", ["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-param-x"])
 def test_a_field_that_comes_twice_is_refused(name: str) -> None:
-    """Even with one value: who is in front may join them, or take the other."""
+    """A proxy in front may join the two, or use the other one, even if they are equal."""
     message = modern_tool_call(3)
     endpoint = new_endpoint()
     fields = {"content-type": JSON, "mcp-param-x": "1", **modern_headers(message)}
@@ -138,7 +138,7 @@ def test_a_field_that_comes_twice_is_refused(name: str) -> None:
     ],
 )
 def test_other_methods_name_what_they_are_about(method: str, params: JSONObject) -> None:
-    """HDR-009: it is the URI for a resource."""
+    """HDR-009: for a resource, the name is its URI."""
     endpoint = new_endpoint()
     message = modern(1, method, params)
     fields = modern_headers(message)
@@ -149,7 +149,7 @@ def test_other_methods_name_what_they_are_about(method: str, params: JSONObject)
 
 
 def test_methods_without_a_name_need_no_field_for_it() -> None:
-    """HDR-009; what is there for no reason is not looked at."""
+    """HDR-009: a name header of another method must be ignored."""
     endpoint = new_endpoint()
     post_modern(endpoint, modern(1, "tools/list"), {"mcp-name": "x", "mcp-param-y": "z"})
 
@@ -158,7 +158,7 @@ def test_methods_without_a_name_need_no_field_for_it() -> None:
 
 @pytest.mark.parametrize("fields", [{}, {"mcp-name": "t"}])
 def test_a_body_without_the_name_is_refused_either_way(fields: dict[str, str]) -> None:
-    """Without the field for its shape, with it for the difference."""
+    """Without the header the body is malformed, and with it the two differ."""
     message = modern(1, "tools/call", {"arguments": {}})
     code = -32020 if fields else -32602
 
@@ -174,7 +174,7 @@ def test_a_body_without_the_name_is_refused_either_way(fields: dict[str, str]) -
 def test_an_envelope_with_something_missing_is_invalid_params(
     meta: Any, method: str, revisions: tuple[str, ...]
 ) -> None:
-    """META-011: the fields are right, the request is malformed; and no session comes of it."""
+    """META-011: the headers are right and the request is malformed; no session may come of it."""
     endpoint = new_endpoint(revisions=revisions)
     message = call(3, method, {} if meta is None else {"_meta": meta})
     fields = {"mcp-protocol-version": MODERN, "mcp-method": method}
@@ -185,7 +185,7 @@ def test_an_envelope_with_something_missing_is_invalid_params(
 
 @HOSTED
 def test_a_revision_that_is_not_served_is_named(revisions: tuple[str, ...]) -> None:
-    """HTTP-024: with those that are."""
+    """HTTP-024: the error must list the revisions that are served."""
     endpoint = new_endpoint(revisions=revisions)
     message = modern(3, "server/discover", {}, envelope(version="v999"))
     response = answer(
@@ -200,7 +200,7 @@ def test_a_revision_that_is_not_served_is_named(revisions: tuple[str, ...]) -> N
 
 @HOSTED
 def test_a_revision_that_only_the_field_names_is_named_too(revisions: tuple[str, ...]) -> None:
-    """HDR-004: a request of a future client that has put nothing into the body."""
+    """HDR-004: a future client may name its revision in the header alone."""
     endpoint = new_endpoint(revisions=revisions)
     message = call(3, "tools/list")
     response = answer(post(endpoint, message, {"mcp-protocol-version": "v999"}))
@@ -213,7 +213,7 @@ def test_a_revision_that_only_the_field_names_is_named_too(revisions: tuple[str,
     "message", [call(1, "initialize", {}), call(1, "tools/list"), call(1, "ping")]
 )
 def test_a_modern_server_says_so_to_older_clients(message: JSONObject) -> None:
-    """COMPAT-015: they have no such field, and need to know what to speak."""
+    """COMPAT-015: a client without the header must learn which revisions are served."""
     endpoint = new_endpoint(revisions=MODERN_REVISIONS)
     response = answer(post(endpoint, message, {"mcp-session-id": "old", "last-event-id": "7"}))
 
@@ -223,7 +223,7 @@ def test_a_modern_server_says_so_to_older_clients(message: JSONObject) -> None:
 
 
 def test_a_modern_server_takes_no_batch() -> None:
-    """BATCH-008."""
+    """BATCH-008: a batch must be refused."""
     endpoint = new_endpoint(revisions=MODERN_REVISIONS)
     response = answer(post(endpoint, [modern_tool_call()]))
 
@@ -231,15 +231,15 @@ def test_a_modern_server_takes_no_batch() -> None:
 
 
 def test_a_batch_with_the_modern_field_is_refused_beside_sessions() -> None:
-    """The same where an older revision has them."""
+    """A modern batch must be refused although an older revision has batches."""
     response = answer(post(new_endpoint(), [modern_tool_call()], {"mcp-protocol-version": MODERN}))
 
     assert (response.status, response.json["error"]["code"]) == (400, -32600)
 
 
 def test_a_legacy_server_reads_no_envelope() -> None:
-    """To it, 2026-07-28 is a revision like any unknown one, and the code is not a modern one: a
-    client of both eras must see that it has to do the handshake."""
+    """A legacy server must refuse 2026-07-28 without a modern error code, so that a client of
+    both eras does the handshake."""
     endpoint = new_endpoint(revisions=LEGACY_REVISIONS)
     message = modern_tool_call(3)
 
@@ -292,7 +292,7 @@ def schemas(name: str) -> JSONObject | None:
     ],
 )
 def test_parameters_agree(arguments: JSONObject, fields: dict[str, str]) -> None:
-    """HDR-023 to HDR-026, HDR-035; a field that the schema does not know means nothing."""
+    """HDR-023 to HDR-026, HDR-035: headers that the schema does not name must be ignored."""
     endpoint = new_endpoint(tool_schema=schemas)
     post_modern(
         endpoint,
@@ -325,7 +325,7 @@ def test_parameters_agree(arguments: JSONObject, fields: dict[str, str]) -> None
     ],
 )
 def test_parameters_that_differ_are_refused(arguments: JSONObject, fields: dict[str, str]) -> None:
-    """HDR-032 to HDR-034."""
+    """HDR-032 to HDR-034: a header must equal its argument."""
     message = modern_tool_call(4, "q", **arguments)
     more_fields = {f"mcp-param-{name}": value for name, value in fields.items()}
 
@@ -334,7 +334,7 @@ def test_parameters_that_differ_are_refused(arguments: JSONObject, fields: dict[
 
 
 def test_a_tool_without_a_schema_has_no_parameters_to_check() -> None:
-    """It is for the application to say that there is no such tool."""
+    """An unknown tool must be refused by the application."""
     endpoint = new_endpoint(tool_schema=schemas)
     post_modern(endpoint, modern_tool_call(1, "unknown", region="eu"), {"mcp-param-region": "us"})
 
@@ -342,7 +342,7 @@ def test_a_tool_without_a_schema_has_no_parameters_to_check() -> None:
 
 
 def test_a_schema_that_contains_itself_ends() -> None:
-    """It is the application's own object, which may have a loop."""
+    """A schema is the application's own object, and may contain itself."""
     looped: JSONObject = {"properties": {}}
     looped["properties"]["again"] = looped
 
@@ -356,7 +356,7 @@ def test_a_schema_that_contains_itself_ends() -> None:
 
 
 def test_a_lookup_that_fails_leaves_no_request_unanswered() -> None:
-    """It is a fault of the application, which learns of it; the client gets an answer."""
+    """The application must see its exception, and the client get an error."""
 
     def fail(name: str) -> JSONObject:
         raise KeyError(name)
@@ -376,7 +376,7 @@ def test_a_lookup_that_fails_leaves_no_request_unanswered() -> None:
 
 
 def test_a_request_that_names_its_method_and_no_revision_is_told_which_field_is_missing() -> None:
-    """It is no request of a session: to miss the session id would lead its author astray."""
+    """An error about a missing session id would mislead the author of a modern client."""
     endpoint = new_endpoint()
     fields = {"mcp-method": "tools/list"}
     response = answer(post(endpoint, call(1, "tools/list"), fields))

@@ -39,7 +39,7 @@ from tests.support.wire import INITIALIZED, initialize, note, result
 
 
 def test_a_cancellation_that_is_posted_cancels_nothing() -> None:
-    """The ids of different clients are alike: it would cancel the request of another one."""
+    """Clients use the same ids, so it would cancel the request of another client."""
     endpoint = new_endpoint()
     running = post_modern(endpoint, modern_tool_call(4))
     request = asked(endpoint)
@@ -55,7 +55,7 @@ def test_a_cancellation_that_is_posted_cancels_nothing() -> None:
 
 
 def test_a_notification_is_accepted_without_a_body() -> None:
-    """HTTP-015; which fields it needs, this revision does not say."""
+    """HTTP-015; the revision does not say which headers a notification needs."""
     endpoint = new_endpoint()
     for fields in ({}, {"mcp-method": "notifications/x"}):
         exchange = post(
@@ -68,7 +68,7 @@ def test_a_notification_is_accepted_without_a_body() -> None:
 
 @pytest.mark.parametrize("era", ["modern", "session", "stateless", "old"])
 def test_a_notification_says_who_sent_it(era: str) -> None:
-    """Many clients share one endpoint: without it nobody could tell which of them it was."""
+    """Many clients share one endpoint, so the event must have the principal and the peer."""
     paths = OldPaths(stream="/sse", post="/messages") if era == "old" else None
     endpoint = new_endpoint(stateless=era == "stateless", old_paths=paths)
     fields: dict[str, str] = {"mcp-protocol-version": MODERN} if era == "modern" else {}
@@ -108,7 +108,7 @@ def test_a_notification_says_who_sent_it(era: str) -> None:
 def test_a_notification_that_cannot_be_accepted_gets_400(
     message: JSONObject, fields: dict[str, str], code: int
 ) -> None:
-    """HTTP-016; the error has no id."""
+    """HTTP-016: the error must have no id."""
     endpoint = new_endpoint()
     status, found = refused(endpoint, message, {"mcp-protocol-version": MODERN, **fields})
 
@@ -116,7 +116,7 @@ def test_a_notification_that_cannot_be_accepted_gets_400(
 
 
 def test_an_answer_is_refused() -> None:
-    """HTTP-013: nobody has asked anything."""
+    """HTTP-013: a modern server sends no requests that could be answered."""
     endpoint = new_endpoint()
     response = answer(post(endpoint, result(1, {}), {"mcp-protocol-version": MODERN}))
 
@@ -128,7 +128,7 @@ def test_an_answer_is_refused() -> None:
 
 
 def test_clients_share_ids_and_tokens() -> None:
-    """Each counts from 1: a request is known by its exchange."""
+    """Each client counts from 1, so a request must be known by its exchange."""
     endpoint = new_endpoint()
     meta = envelope(progressToken=1)
     exchanges = [post_modern(endpoint, modern(1, "tools/call", {"name": "t"}, meta)) for _ in "ab"]
@@ -142,7 +142,7 @@ def test_clients_share_ids_and_tokens() -> None:
 
 
 def test_equal_envelopes_may_come_from_different_people() -> None:
-    """What a request says of its client is no proof of who sends it."""
+    """The client info in a request is no proof of who sends it."""
     endpoint = new_endpoint()
     for name in ("a", "b"):
         post_modern(endpoint, modern_tool_call(), principal=name)
@@ -156,7 +156,7 @@ def test_equal_envelopes_may_come_from_different_people() -> None:
 
 
 def test_a_client_that_is_gone_has_cancelled() -> None:
-    """SSE-010 to SSE-012: there is no other way to cancel, and nobody to read an answer."""
+    """SSE-010 to SSE-012: a disconnect is the only way to cancel."""
     endpoint = new_endpoint()
     exchange = post_modern(endpoint, modern_tool_call(4))
     request = asked(endpoint)
@@ -175,7 +175,7 @@ def test_a_client_that_is_gone_has_cancelled() -> None:
 
 
 def test_a_client_may_be_gone_at_any_time() -> None:
-    """Before the body, in it, after the answer: there is nothing to cancel then."""
+    """A disconnect before the body, in it, or after the response must cancel nothing else."""
     endpoint = new_endpoint()
     early = endpoint.exchange("POST", "/", {"content-type": JSON}.items())
     early.receive_disconnect()

@@ -46,7 +46,7 @@ HOSTED = pytest.mark.parametrize("revisions", [MODERN_REVISIONS, BOTH], ids=["mo
 
 @HOSTED
 def test_a_request_is_answered_with_one_object(revisions: tuple[str, ...]) -> None:
-    """`auto`: where nothing comes before the answer, there is no need of a stream."""
+    """With `auto`, a response without earlier messages needs no stream."""
     endpoint = new_endpoint(revisions=revisions)
     exchange = post_modern(endpoint, modern_tool_call(7), principal="me", context="here")
     request = asked(endpoint)
@@ -63,7 +63,7 @@ def test_a_request_is_answered_with_one_object(revisions: tuple[str, ...]) -> No
 
 
 def test_what_comes_before_the_answer_turns_it_into_a_stream() -> None:
-    """Progress and log messages go where the answer goes, and then the stream ends."""
+    """Progress and log messages need the stream of the response, which then ends it."""
     endpoint = new_endpoint()
     meta = envelope(level="info", progressToken="p")
     exchange = post_modern(endpoint, modern(1, "tools/call", {"name": "t"}, meta))
@@ -90,7 +90,7 @@ def test_what_comes_before_the_answer_turns_it_into_a_stream() -> None:
 
 
 def test_a_client_that_takes_no_stream_gets_none() -> None:
-    """The notifications are what can be left out."""
+    """Without a stream the notifications must be left out, and the result sent."""
     endpoint = new_endpoint()
     meta = envelope(level="info", progressToken="p")
     message = modern(1, "tools/call", {"name": "t"}, meta)
@@ -105,7 +105,7 @@ def test_a_client_that_takes_no_stream_gets_none() -> None:
 
 
 def test_a_stream_can_be_started_before_there_is_anything_to_say() -> None:
-    """A client learns that its request is served, and proxies that it is not dead."""
+    """An early head shows clients and proxies that the request is being served."""
     endpoint = new_endpoint()
     exchange = post_modern(endpoint, modern_tool_call())
     request = asked(endpoint)
@@ -120,7 +120,7 @@ def test_a_stream_can_be_started_before_there_is_anything_to_say() -> None:
 
 
 def test_streams_can_be_forced() -> None:
-    """`answers="sse"`: also for the answers of the core."""
+    """With `answers="sse"` the core's own responses must be streams too."""
     endpoint = new_endpoint(answers="sse")
     exchange = post_modern(endpoint, modern_tool_call())
     endpoint.send_result(asked(endpoint), {"content": []})
@@ -134,7 +134,7 @@ def test_streams_can_be_forced() -> None:
 
 
 def test_an_error_has_its_status_where_streams_are_forced() -> None:
-    """HTTP-023: a head that was sent before could not say it. `start_stream` gives that up."""
+    """HTTP-023: an error must have its status unless `start_stream` has sent the head."""
     endpoint = new_endpoint(answers="sse")
     exchange = post_modern(endpoint, modern_tool_call())
     endpoint.send_error(asked(endpoint), -32602, "no such tool")
@@ -149,7 +149,7 @@ def test_an_error_has_its_status_where_streams_are_forced() -> None:
 
 
 def test_only_a_stream_is_taken() -> None:
-    """Then the answer is one, too."""
+    """A client that accepts only streams must get one."""
     endpoint = new_endpoint()
     exchange = post_modern(endpoint, modern(1, "server/discover"), {"accept": SSE})
 
@@ -157,7 +157,8 @@ def test_only_a_stream_is_taken() -> None:
 
 
 def test_questions_are_the_answer() -> None:
-    """MRTR-032: nothing follows them; the client sends its request again."""
+    """MRTR-032: a result with questions must end the exchange, and the client repeats its
+    request."""
     endpoint = new_endpoint(config=Config(state_keys=(b"k" * 16,)))
     exchange = post_modern(endpoint, modern_tool_call(1), principal="me", principal_key="1")
     assert endpoint.require_input(asked(endpoint), {"name": FORM}, state="s", at=100.0)
@@ -185,7 +186,7 @@ def test_questions_are_the_answer() -> None:
 
 
 def test_a_principal_without_a_key_is_refused_where_states_are_sealed() -> None:
-    """OWN-050: the text of a principal may be that of another one, too."""
+    """OWN-050: two principals may have the same text."""
     endpoint = new_endpoint(config=Config(state_keys=(b"k" * 16,)))
     message = modern_tool_call(1)
     exchange = endpoint.exchange("POST", "/mcp", {**POST, **modern_headers(message)}.items())
@@ -199,7 +200,7 @@ def test_a_principal_without_a_key_is_refused_where_states_are_sealed() -> None:
 
 @HOSTED
 def test_each_request_knows_its_own_principal(revisions: tuple[str, ...]) -> None:
-    """What was read of one envelope serves the next, of somebody else."""
+    """A cached envelope must not carry the principal to a request of another client."""
     endpoint = new_endpoint(revisions=revisions)
     for id, principal in ((1, "a"), (2, "b"), (3, None)):
         post_modern(endpoint, modern_tool_call(id), principal=principal)
@@ -210,7 +211,7 @@ def test_each_request_knows_its_own_principal(revisions: tuple[str, ...]) -> Non
 
 
 def test_a_request_without_session_knows_its_principal() -> None:
-    """Neighbour: legacy requests of an endpoint without sessions, and `initialize` there."""
+    """Neighbour: legacy requests without a session, and `initialize`, must have their principal."""
     endpoint = new_endpoint(sessions=None)
     post(endpoint, tool_call(1), {"mcp-protocol-version": LEGACY}, principal="me")
     (received,) = of(RequestReceived, drain(endpoint))
@@ -222,7 +223,7 @@ def test_a_request_without_session_knows_its_principal() -> None:
 
 
 def test_a_state_that_could_not_be_read_changes_no_answer() -> None:
-    """A verb that raises has changed nothing: here the time was left out."""
+    """A verb that raises must change nothing: here the time was missing."""
     endpoint = new_endpoint(config=Config(state_keys=(b"k" * 16,)))
     params: JSONObject = {"name": "t", "arguments": {}, "requestState": "s"}
     exchange = post_modern(endpoint, modern(1, "tools/call", params))
@@ -254,7 +255,7 @@ def test_a_state_that_could_not_be_read_changes_no_answer() -> None:
     ],
 )
 def test_errors_of_the_application_have_a_status(code: int, data: Any, status: int) -> None:
-    """CAP-008, HTTP-023, HTTP-024: gateways look at no body."""
+    """CAP-008, HTTP-023, HTTP-024: gateways do not read bodies."""
     endpoint = new_endpoint()
     exchange = post_modern(endpoint, modern_tool_call())
 
@@ -265,7 +266,7 @@ def test_errors_of_the_application_have_a_status(code: int, data: Any, status: i
 
 
 def test_an_error_that_cannot_be_sent_leaves_no_status_behind() -> None:
-    """Sending is atomic: the answer that follows is not marked by the one that raised."""
+    """A verb that raises must not set the status of the response that follows."""
     endpoint = new_endpoint()
     exchange = post_modern(endpoint, modern_tool_call())
     request = asked(endpoint)
@@ -278,7 +279,7 @@ def test_an_error_that_cannot_be_sent_leaves_no_status_behind() -> None:
 
 
 def test_an_error_after_the_head_comes_on_the_stream() -> None:
-    """The status is out by then."""
+    """The status was sent with the head."""
     endpoint = new_endpoint()
     exchange = post_modern(endpoint, modern_tool_call())
     request = asked(endpoint)
@@ -296,7 +297,7 @@ def test_an_error_after_the_head_comes_on_the_stream() -> None:
     "method", ["ping", "initialize", "logging/setLevel", "unknown/x", "sampling/createMessage"]
 )
 def test_methods_that_are_not_there_get_404(method: str, revisions: tuple[str, ...]) -> None:
-    """HTTP-023, for what older revisions had as well; the id and the code are in the body."""
+    """HTTP-023: the body must have the id and the code, also for methods of older revisions."""
     endpoint = new_endpoint(revisions=revisions)
     message = modern(5, method)
 
@@ -309,7 +310,8 @@ def test_methods_that_are_not_there_get_404(method: str, revisions: tuple[str, .
 def test_initialize_is_a_handshake_unless_all_say_otherwise(
     meta: JSONObject, fields: dict[str, str]
 ) -> None:
-    """VER-012: an envelope alone, or a field alone, does not make it a request of today."""
+    """VER-012: an envelope alone, or a header alone, does not make `initialize` a modern
+    request."""
     message = modern(5, "initialize", initialize(5, LEGACY)["params"], meta)
     endpoint = new_endpoint()
 
@@ -318,7 +320,7 @@ def test_initialize_is_a_handshake_unless_all_say_otherwise(
 
 
 def test_undeclared_methods_get_404() -> None:
-    """The same for what this server has not."""
+    """A method without its capability must be refused like an unknown one."""
     endpoint = new_endpoint(capabilities={})
     message = modern_tool_call()
 
@@ -326,7 +328,7 @@ def test_undeclared_methods_get_404() -> None:
 
 
 def test_limits_get_503() -> None:
-    """The client may try again later."""
+    """A request over a limit must get a status that allows a retry."""
     endpoint = new_endpoint(config=Config(max_requests=1))
     post_modern(endpoint, modern_tool_call())
     second = post_modern(endpoint, modern_tool_call())
@@ -336,7 +338,7 @@ def test_limits_get_503() -> None:
 
 
 def test_what_a_client_that_takes_no_stream_cannot_get_is_reported() -> None:
-    """It is no answer, which arrives."""
+    """Notifications that are left out must be reported, though the response arrives."""
     endpoint = new_endpoint()
     exchange = post_modern(endpoint, modern_tool_call(), {"accept": JSON})
     request = asked(endpoint)

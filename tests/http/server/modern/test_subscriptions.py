@@ -50,7 +50,7 @@ def listening(endpoint: ServerEndpoint, id: int = 9, filter: JSONObject = WHOLE_
 
 
 def test_a_subscription_is_a_stream_that_stays_open() -> None:
-    """SUBS-018: the acknowledgement, then changes, then the result and the end."""
+    """SUBS-018: the acknowledgement comes first, then changes, then the result and the end."""
     endpoint = new_endpoint()
     exchange, response = listening(endpoint)
     assert response.messages == [acknowledged(9, WHOLE_FILTER)]
@@ -77,7 +77,7 @@ def test_a_subscription_is_a_stream_that_stays_open() -> None:
 
 
 def test_the_end_of_the_stream_is_the_end_of_a_subscription() -> None:
-    """The client closes it, and no table keeps it."""
+    """After the client has closed the stream, no table may keep the subscription."""
     endpoint = new_endpoint()
     exchange, _ = listening(endpoint)
     (added,) = of(ListenerAdded, drain(endpoint))
@@ -91,7 +91,7 @@ def test_the_end_of_the_stream_is_the_end_of_a_subscription() -> None:
 
 
 def test_a_subscription_needs_a_client_that_takes_streams() -> None:
-    """Its answer is one."""
+    """A subscription can only be answered with a stream."""
     endpoint = new_endpoint()
     response = answer(post_modern(endpoint, listen(9, {}), {"accept": JSON}))
 
@@ -103,7 +103,7 @@ def test_a_subscription_needs_a_client_that_takes_streams() -> None:
 
 
 def test_the_application_may_acknowledge() -> None:
-    """`Config.manual`: it is asked first."""
+    """With `Config.manual` the application must be asked before the acknowledgement."""
     endpoint = new_endpoint(config=Config(manual=frozenset({LISTEN})))
     exchange = post_modern(endpoint, listen(9, WHOLE_FILTER))
     request = asked(endpoint)
@@ -118,7 +118,7 @@ def test_the_application_may_acknowledge() -> None:
 
 
 def test_changes_wait_each_once_for_a_listener_that_does_not_read() -> None:
-    """A slow client gets each change once, and takes nothing away from the others."""
+    """A slow client must get each change once, and not delay the others."""
     endpoint = new_endpoint(config=Config(soft_unsent_bytes=150, max_held_changes=2))
     slow, _ = listening(endpoint, 1)
     quick, before = listening(endpoint, 2)
@@ -140,7 +140,7 @@ def test_changes_wait_each_once_for_a_listener_that_does_not_read() -> None:
 
 @pytest.mark.parametrize("is_closing", [False, True])
 def test_changes_that_wait_come_before_the_end(is_closing: bool) -> None:
-    """The client does not read them again after it: `publish` has said that it is told."""
+    """`publish` has reported them as sent, so they must precede the result."""
     endpoint = new_endpoint(config=Config(soft_unsent_bytes=1))
     exchange, before = listening(endpoint, 1)
     assert endpoint.publish(ToolsListChanged())
@@ -157,7 +157,7 @@ def test_changes_that_wait_come_before_the_end(is_closing: bool) -> None:
 
 
 def test_held_changes_have_a_limit() -> None:
-    """One over it is refused and reported."""
+    """A change over the limit must be refused and reported."""
     uris = [f"file:///{number}" for number in range(9)]
     endpoint = new_endpoint(config=Config(soft_unsent_bytes=1, max_held_changes=2))
     exchange, before = listening(endpoint, 1, {"resourceSubscriptions": uris})
@@ -174,7 +174,7 @@ def test_held_changes_have_a_limit() -> None:
 
 
 def test_one_client_cannot_have_all_subscriptions() -> None:
-    """There is a limit for each, and a larger one for all of them."""
+    """There must be a limit for each client, and a larger one for all."""
     endpoint = new_endpoint(config=Config(max_subscriptions=3))
     uris = [f"file:///{number}" for number in range(3)]
     too_many = post_modern(endpoint, listen(1, {"resourceSubscriptions": uris}))
@@ -189,7 +189,7 @@ def test_one_client_cannot_have_all_subscriptions() -> None:
 
 
 def test_a_listener_gone_while_changes_wait_is_forgotten() -> None:
-    """What waits for it goes with it."""
+    """Waiting changes must be dropped with their subscription."""
     endpoint = new_endpoint(config=Config(soft_unsent_bytes=1))
     exchange, _ = listening(endpoint)
     endpoint.publish(ToolsListChanged())
@@ -201,7 +201,7 @@ def test_a_listener_gone_while_changes_wait_is_forgotten() -> None:
 
 
 def test_a_client_that_never_reads_is_given_up_alone() -> None:
-    """The hard limit ends its request; the others are served on."""
+    """The hard limit must end this client's request, and no other."""
     endpoint = new_endpoint(config=Config(soft_unsent_bytes=100_000, max_unsent_bytes=1000))
     stuck = post_modern(endpoint, modern(1, "tools/call", {"name": "t"}, envelope(progressToken=1)))
     request = asked(endpoint)
@@ -218,7 +218,7 @@ def test_a_client_that_never_reads_is_given_up_alone() -> None:
 
 
 def test_answers_of_the_core_are_reported() -> None:
-    """The endpoint does the same as a connection."""
+    """Automatic responses must be reported as on a connection."""
     endpoint = new_endpoint()
     post_modern(endpoint, modern(1, "server/discover"))
 
@@ -228,7 +228,7 @@ def test_answers_of_the_core_are_reported() -> None:
 
 
 def test_log_messages_need_a_wish() -> None:
-    """LOG: without a level in `_meta` none are sent."""
+    """LOG: without a level in `_meta` no log messages may be sent."""
     endpoint = new_endpoint()
     post_modern(endpoint, modern_tool_call())
 
@@ -236,7 +236,7 @@ def test_log_messages_need_a_wish() -> None:
 
 
 def test_subscriptions_of_one_client_are_those_of_its_principal() -> None:
-    """Requests belong to no session: nothing else tells one client from another."""
+    """Modern requests belong to no session, so only the principal tells clients apart."""
     endpoint = new_endpoint()
     for id, principal in ((1, "me"), (2, "you"), (3, "me")):
         post_modern(endpoint, listen(id, WHOLE_FILTER), principal=principal)

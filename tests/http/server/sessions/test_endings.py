@@ -1,4 +1,4 @@
-"""What ends a session: the client, time, the server, the limit; handles stay valid."""
+"""The endings of sessions: by the client, time, the server or a limit; handles stay valid."""
 
 import copy
 from typing import Any
@@ -49,7 +49,7 @@ from tests.support.wire import call, initialize, result
 
 
 def test_delete_ends_a_session() -> None:
-    """SESS-010: what is open in it has its ending, and then there is no such session."""
+    """SESS-010: open requests must get their ending, and the session be unknown afterwards."""
     one = client()
     exchange, handle = one.asked(tool_call(1))
     question = one.endpoint.send_request("roots/list", request=handle)
@@ -74,7 +74,7 @@ def test_delete_ends_a_session() -> None:
 
 
 def test_requests_of_a_session_that_its_client_deletes_end_as_cancelled_ones_do() -> None:
-    """Clients cancel their calls and delete the session: 503 would tell them of a broken server."""
+    """Clients cancel their calls and delete the session; 503 would look like a broken server."""
     one = client()
     call, _ = one.asked(tool_call(1))
     no_stream, _ = one.asked(tool_call(2), {"accept": JSON})
@@ -91,7 +91,7 @@ def test_requests_of_a_session_that_its_client_deletes_end_as_cancelled_ones_do(
 
 
 def test_a_request_whose_session_the_server_ends_gets_503_with_its_id() -> None:
-    """It is the server that cannot answer: the code does not blame the request."""
+    """The error code must not blame the request for the end of its session."""
     one = client()
     call, _ = one.asked(tool_call(1.0))
     one.endpoint.end_session(one.session)
@@ -109,7 +109,7 @@ def test_a_request_whose_session_the_server_ends_gets_503_with_its_id() -> None:
 
 
 def test_delete_can_be_switched_off() -> None:
-    """SESS-011."""
+    """SESS-011: a server may refuse DELETE with 405."""
     one = connect(new_endpoint(sessions=sessions(allow_delete=False)))
     response = answer(one.delete())
 
@@ -118,7 +118,7 @@ def test_delete_can_be_switched_off() -> None:
 
 
 def test_the_server_may_end_a_session() -> None:
-    """SESS-007."""
+    """SESS-007: after that, the session must be unknown."""
     one = client()
     assert one.endpoint.end_session(one.session)
     assert not one.endpoint.end_session(one.session)
@@ -133,7 +133,7 @@ def idle(**settings: Any) -> Client:
 
 
 def test_a_silent_session_expires() -> None:
-    """Clients go without a word; the time is the caller's clock."""
+    """Clients leave without DELETE, so idle sessions must expire by the caller's clock."""
     one = idle()
     assert one.endpoint.next_timeout() == 1100.0
     one.endpoint.handle_timeout(1099.0)
@@ -146,7 +146,7 @@ def test_a_silent_session_expires() -> None:
 
 
 def test_every_request_is_a_sign_of_life() -> None:
-    """Also one that is refused."""
+    """A refused request must keep its session alive too."""
     one = idle()
     one.post(call(1, "ping"), now=1050.0)
     one.endpoint.handle_timeout(1100.0)
@@ -156,7 +156,7 @@ def test_every_request_is_a_sign_of_life() -> None:
 
 
 def test_what_is_under_way_keeps_a_session() -> None:
-    """An open stream, or a request that is being served."""
+    """An open stream, or a request in progress, must keep its session alive."""
     one = idle()
     stream = one.get(now=1010.0)
     one.endpoint.handle_timeout(1200.0)
@@ -172,7 +172,7 @@ def test_what_is_under_way_keeps_a_session() -> None:
 
 
 def test_without_a_clock_no_session_expires_until_there_is_one() -> None:
-    """Time counts from the first request that tells it."""
+    """Time must count from the first request that has a time."""
     one = client(sessions=sessions(idle=10.0))
     assert one.endpoint.next_timeout() is None
     one.post(call(1, "ping"), now=5.0)
@@ -182,7 +182,7 @@ def test_without_a_clock_no_session_expires_until_there_is_one() -> None:
 
 @pytest.mark.parametrize("now", [float("nan"), 1.0])
 def test_a_clock_that_goes_back_or_is_none_changes_nothing(now: float) -> None:
-    """The largest time told is the time."""
+    """The largest time that was given is the time."""
     one = idle()
     one.endpoint.handle_timeout(now)
     one.post(call(1, "ping"), now=now)
@@ -194,7 +194,7 @@ def test_a_clock_that_goes_back_or_is_none_changes_nothing(now: float) -> None:
 
 
 def test_a_client_that_never_reads_ends_its_session_alone() -> None:
-    """The limit on unsent output is that of a connection, for each session."""
+    """The limit on unsent output holds for each session separately."""
     endpoint = new_endpoint(config=Config(soft_unsent_bytes=10**6, max_unsent_bytes=2000))
     one, other = connect(endpoint), connect(endpoint)
     stuck = one.post({**tool_call(1), "params": {"name": "t", "_meta": {"progressToken": 1}}})
@@ -212,7 +212,7 @@ def test_a_client_that_never_reads_ends_its_session_alone() -> None:
 
 
 def test_progress_waits_for_nobody() -> None:
-    """Above the soft limit it is dropped, as on a connection."""
+    """Above the soft limit progress must be dropped, as on a connection."""
     one = connect(new_endpoint(config=Config(soft_unsent_bytes=300)))
     exchange = one.post({**tool_call(1), "params": {"name": "t", "_meta": {"progressToken": 1}}})
     handle = asked(one.endpoint)
@@ -229,7 +229,7 @@ def test_progress_waits_for_nobody() -> None:
 
 
 def test_close_ends_everything() -> None:
-    """Streams end properly, requests have their ending, and nobody is served any more."""
+    """Streams must end properly, requests get their ending, and later requests be refused."""
     endpoint = new_endpoint()
     one = connect(endpoint)
     stream = one.get()
@@ -262,7 +262,7 @@ def foreign() -> tuple[ServerEndpoint, Client, IncomingRequest]:
 
 
 def test_handles_of_another_endpoint_raise() -> None:
-    """An id would have answered somebody else's request."""
+    """With ids instead of handles, the response would go to a request of another client."""
     endpoint, one, handle = foreign()
     for use in (
         lambda: endpoint.send_result(handle, {"content": []}),
@@ -291,7 +291,7 @@ def test_a_handle_of_a_connection_raises() -> None:
 
 
 def test_what_belongs_to_nobody_in_particular_raises() -> None:
-    """A message needs an address, and one only."""
+    """A message must be given exactly one request or peer to which it belongs."""
     one = client()
     _, handle = one.asked(tool_call(1))
     for where in ({}, {"request": handle, "session": one.session}):
@@ -300,7 +300,7 @@ def test_what_belongs_to_nobody_in_particular_raises() -> None:
 
 
 def test_copies_go_their_own_way() -> None:
-    """All state is plain data: a copy with its handles is a second world."""
+    """All state is plain data: a copy with its handles must be independent."""
     one = client()
     exchange, handle = one.asked(tool_call(1))
     endpoint, copied, other = copy.deepcopy((one.endpoint, exchange, handle))
@@ -327,7 +327,7 @@ def test_copies_go_their_own_way() -> None:
     ],
 )
 def test_settings_are_checked(settings: dict[str, Any]) -> None:
-    """A limit that lets nobody in is a mistake."""
+    """A limit of zero sessions would refuse every client."""
     (name,) = settings
     with pytest.raises(ValueError, match=f"{name} must be greater than zero"):
         sessions(**settings)
@@ -344,7 +344,7 @@ def test_settings_are_checked(settings: dict[str, Any]) -> None:
     ],
 )
 def test_other_settings_are_checked_too(settings: dict[str, Any], text: str) -> None:
-    """What is no session store would fail with the first client, and say less."""
+    """An invalid session store would fail with the first client, with a worse message."""
     make: Any = Sessions
     with pytest.raises(ValueError, match=text):
         make(**{"new_id": str, **settings})
@@ -354,7 +354,7 @@ def test_other_settings_are_checked_too(settings: dict[str, Any], text: str) -> 
 @pytest.mark.parametrize("name", ["max_events", "max_bytes"])
 @pytest.mark.parametrize("value", [0, -1, True, 1.5, float("nan")])
 def test_an_event_log_checks_its_bounds(name: str, value: float) -> None:
-    """With NaN it never drops anything."""
+    """With NaN the log would never drop an event."""
     make: Any = MemoryEventLog
     with pytest.raises(ValueError, match=f"{name} must be greater than zero"):
         make(**{name: value})
@@ -373,13 +373,13 @@ def test_an_event_log_checks_its_bounds(name: str, value: float) -> None:
     ],
 )
 def test_an_endpoint_checks_its_settings(settings: dict[str, Any], text: str) -> None:
-    """At once, not with the first client."""
+    """Invalid settings must raise at once, and not with the first client."""
     with pytest.raises(ValueError, match=text):
         new_endpoint(**settings)
 
 
 def test_the_capabilities_are_kept_as_they_were() -> None:
-    """The caller may go on with its dict; later sessions are told what the first one was."""
+    """The caller may change its dict afterwards; later sessions must get the same capabilities."""
     capabilities: JSONObject = {"tools": {}}
     endpoint = new_endpoint(capabilities=capabilities)
     capabilities["prompts"] = {}
@@ -390,7 +390,7 @@ def test_the_capabilities_are_kept_as_they_were() -> None:
 
 
 def test_sessions_that_are_over_make_room() -> None:
-    """Also where nobody calls `handle_timeout`: a program that serves request by request."""
+    """Expired sessions must make room also if `handle_timeout` is never called."""
     endpoint = new_endpoint(sessions=sessions(max_sessions=2, idle=10.0))
     one, other = connect(endpoint, now=0.0), connect(endpoint, now=5.0)
     connect(endpoint, now=12.0)

@@ -1,4 +1,4 @@
-"""The messages that a client posts in its session: notifications, responses, bad ones, batches."""
+"""The messages of a client in its session: notifications, responses, invalid ones, batches."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ REVISIONS = pytest.mark.parametrize("revision", STREAMABLE)
 
 @REVISIONS
 def test_notifications_and_answers_are_accepted_without_a_body(revision: str) -> None:
-    """HTTP-014."""
+    """HTTP-014: the response must be 202 without a body."""
     one = client(revision)
     _, running = one.asked({**tool_call(1), "params": {"name": "t"}})
     question = one.endpoint.send_request("roots/list", request=running)
@@ -63,7 +63,7 @@ def test_notifications_and_answers_are_accepted_without_a_body(revision: str) ->
 
 @REVISIONS
 def test_late_and_unknown_answers_are_accepted(revision: str) -> None:
-    """They have lost a race, which is nobody's fault."""
+    """A response that has lost a race is no error of the client."""
     one = client(revision)
 
     assert answer(one.post(result(99, {}))).status == 202
@@ -81,7 +81,7 @@ def test_late_and_unknown_answers_are_accepted(revision: str) -> None:
 )
 @REVISIONS
 def test_what_cannot_be_accepted_gets_400(message: JSONObject, revision: str) -> None:
-    """HTTP-016; the error has no id (HTTP-017)."""
+    """HTTP-016: the error must have no id (HTTP-017)."""
     one = client(revision)
     response = answer(one.post(message))
 
@@ -91,7 +91,7 @@ def test_what_cannot_be_accepted_gets_400(message: JSONObject, revision: str) ->
 
 
 def test_an_invalid_answer_ends_the_request_and_gets_400() -> None:
-    """Both sides learn of it."""
+    """Both sides must learn that the response is invalid."""
     one = client()
     _, running = one.asked(tool_call(1))
     question = one.endpoint.send_request("roots/list", request=running)
@@ -122,8 +122,7 @@ def test_an_invalid_answer_ends_the_request_and_gets_400() -> None:
     ],
 )
 def test_refusals_have_a_status(method: str, params: JSONObject, code: int, status: int) -> None:
-    """What a legacy client takes for the end of its session must not be the answer to a method
-    that is not there."""
+    """404 means the end of the session, so it must not answer an unknown method."""
     one = connect(new_endpoint(capabilities={"tools": {}}, revisions=LEGACY_REVISIONS))
     response = answer(one.post(call(9, method, params)))
 
@@ -133,7 +132,7 @@ def test_refusals_have_a_status(method: str, params: JSONObject, code: int, stat
 
 @pytest.mark.parametrize("code", [-32601, -32602, -32600, -32000, -32002])
 def test_errors_of_the_application_are_200(code: int) -> None:
-    """An error of the application is a normal response of JSON-RPC."""
+    """An error of the application is a normal JSON-RPC response."""
     one = client()
     exchange, handle = one.asked(tool_call(5))
     one.endpoint.send_error(handle, code, "no")
@@ -143,7 +142,7 @@ def test_errors_of_the_application_are_200(code: int) -> None:
 
 
 def test_too_many_requests_get_503() -> None:
-    """The limit is that of a connection, for each session."""
+    """The limit on open requests holds for each session."""
     one = connect(new_endpoint(config=Config(max_requests=1)))
     one.post(tool_call(1))
 
@@ -155,7 +154,8 @@ def test_too_many_requests_get_503() -> None:
 
 @REVISIONS
 def test_an_id_in_flight_is_refused(revision: str) -> None:
-    """Without the id in the error, which a client would take for the answer to the first."""
+    """The error must have no id, or the client would take it for the response to the first
+    request."""
     one = client(revision)
     exchange, handle = one.asked(tool_call(1))
     response = answer(one.post(tool_call(1)))
@@ -172,7 +172,7 @@ BATCHED = "2025-03-26"
 
 
 def test_a_batch_is_answered_with_a_batch() -> None:
-    """BATCH-007: when the last of its requests has ended."""
+    """BATCH-007: the responses go out when the last request has ended."""
     one = client(BATCHED)
     exchange = one.post(
         [tool_call(1), note("notifications/roots/list_changed"), call(2, "ping"), tool_call(3)]
@@ -188,7 +188,7 @@ def test_a_batch_is_answered_with_a_batch() -> None:
 
 
 def test_a_batch_without_requests_is_accepted() -> None:
-    """BATCH-007: it has no answer."""
+    """BATCH-007: such a batch has no response."""
     one = client(BATCHED)
     changed = note("notifications/roots/list_changed")
     for batch in ([changed, changed], [result(9, {}), result(10, {})]):
@@ -201,7 +201,7 @@ def test_a_batch_without_requests_is_accepted() -> None:
 
 
 def test_a_batch_is_answered_at_once_where_the_core_can() -> None:
-    """The core answers at once, so nothing else is to be waited for."""
+    """If the core answers all requests, the response must not wait."""
     one = client(BATCHED)
 
     assert answer(one.post([call(1, "ping"), call(2, "ping")])).json == [
@@ -222,7 +222,7 @@ def test_a_batch_with_progress_is_a_stream() -> None:
 
 
 def test_what_is_cancelled_is_left_out_of_a_batch() -> None:
-    """And if nothing is left, the stream ends empty."""
+    """If all requests were cancelled, the stream must end without a response."""
     one = client(BATCHED)
     exchange = one.post([tool_call(1), tool_call(2)])
     second = of(RequestReceived, drain(one.endpoint))[1].request
@@ -237,7 +237,7 @@ def test_what_is_cancelled_is_left_out_of_a_batch() -> None:
 
 
 def test_a_batch_may_cancel_what_is_in_it() -> None:
-    """Then it has no answer."""
+    """A batch whose only request it cancels must have no response."""
     one = client(BATCHED)
     response = answer(one.post([tool_call(1), note("notifications/cancelled", {"requestId": 1})]))
 
@@ -255,7 +255,7 @@ def test_a_batch_may_cancel_what_is_in_it() -> None:
     ],
 )
 def test_bad_messages_in_a_batch(batch: list[Any], status: int | None) -> None:
-    """Each with a readable id has its error in the answer; of the others none can be told apart."""
+    """Each invalid message with a readable id must have its error in the response."""
     one = client(BATCHED)
     response = take(one.post(batch))
 
@@ -268,7 +268,7 @@ def test_bad_messages_in_a_batch(batch: list[Any], status: int | None) -> None:
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
 def test_other_revisions_have_no_batches(revision: str) -> None:
-    """BATCH-008."""
+    """BATCH-008: a batch must be refused in other revisions."""
     one = client(revision)
     response = answer(one.post([call(1, "ping")]))
 
@@ -277,7 +277,7 @@ def test_other_revisions_have_no_batches(revision: str) -> None:
 
 
 def test_an_initialize_that_is_no_request_is_told_so() -> None:
-    """It opens nothing; and in the field it names a revision that has no handshake."""
+    """`initialize` as a notification, or at a modern revision, must open no session."""
     endpoint = new_endpoint()
     response = answer(post(endpoint, note("initialize"), {"mcp-protocol-version": MODERN}))
 
@@ -290,7 +290,7 @@ TASKS: JSONObject = {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}
 
 
 def task_call(id: int = 1) -> JSONObject:
-    """A `tools/call` that asks for a task, and for progress."""
+    """A `tools/call` for a task, with a progress token."""
     meta = {"progressToken": id}
     return call(id, "tools/call", {"name": "t", "arguments": {}, "task": {}, "_meta": meta})
 
@@ -303,7 +303,7 @@ def task(name: str) -> JSONObject:
 
 
 def test_progress_of_a_task_goes_on_a_get_stream() -> None:
-    """PROG-011: its request is answered, and with that its own stream is over."""
+    """PROG-011: the stream of the request has ended with its response."""
     one = client(capabilities=TASKS)
     listening, before = open_stream(one)
     exchange = one.post(task_call(), context="here")
@@ -313,12 +313,13 @@ def test_progress_of_a_task_goes_on_a_get_stream() -> None:
     assert one.endpoint.send_progress(handle, 1)
 
     (said,) = more(listening, before).messages
-    assert said["params"] == {"progressToken": 1, "progress": 1}
+    related = {"io.modelcontextprotocol/related-task": {"taskId": "t1"}}
+    assert said["params"] == {"progressToken": 1, "progress": 1, "_meta": related}
     assert handle.context == "here"
 
 
 def test_without_sessions_no_task_is_kept() -> None:
-    """Nothing outlasts a request there: tasks of two clients may have one name."""
+    """Without sessions, tasks of two clients may have one name."""
     endpoint = new_endpoint(capabilities=TASKS, stateless=True)
     exchange = post(endpoint, task_call(), {"mcp-protocol-version": LEGACY})
     handle = asked(endpoint)

@@ -52,7 +52,7 @@ REVISIONS = pytest.mark.parametrize("revision", STREAMABLE)
 
 @REVISIONS
 def test_initialize_opens_a_session(revision: str) -> None:
-    """SESS-001: its id comes with the result, and is what every later request carries."""
+    """SESS-001: the session id must come with the result, for all later requests."""
     endpoint = new_endpoint()
     exchange = post(endpoint, initialize(0, revision), principal="me")
     response = answer(exchange)
@@ -73,7 +73,7 @@ def test_initialize_opens_a_session(revision: str) -> None:
 
 @REVISIONS
 def test_a_session_is_a_conversation(revision: str) -> None:
-    """What the handshake has agreed on holds for all that follows, whatever exchange it is in."""
+    """The revision and capabilities of the handshake must hold in all later exchanges."""
     one = client(revision)
     exchange, asked_for = one.asked(tool_call(5))
 
@@ -84,14 +84,14 @@ def test_a_session_is_a_conversation(revision: str) -> None:
 
 
 def test_a_peer_is_shown_without_its_secrets() -> None:
-    """A log shows reprs: who it is (perhaps a token) and the session id are not for it."""
+    """Logs show reprs, which must have neither the principal nor the session id."""
     one = client()
     assert repr(one.session.peer) == f"<Peer 'client' revision={LEGACY}>"
     assert repr(new_server().peer) == "<Peer None revision=None>"
 
 
 def test_requests_know_their_exchange() -> None:
-    """What the transport has found out goes along with each."""
+    """Each request must have the context that its transport gave."""
     one = client()
     one.post(tool_call(5), context="A")
     one.post(tool_call(6), context="B")
@@ -103,7 +103,7 @@ def test_requests_know_their_exchange() -> None:
 
 
 def test_ready_comes_with_initialized() -> None:
-    """As on a connection; the peer leads to the session."""
+    """`Ready` must come with `notifications/initialized`, and its peer must lead to the session."""
     endpoint = new_endpoint()
     post(endpoint, initialize(0, LEGACY))
     drain(endpoint)
@@ -125,7 +125,7 @@ def test_ready_comes_with_initialized() -> None:
     ],
 )
 def test_a_refused_initialize_opens_nothing(message: JSONObject) -> None:
-    """Otherwise broken clients would fill the table of sessions."""
+    """Broken clients would fill the table of sessions."""
     endpoint = new_endpoint()
     response = answer(post(endpoint, message))
 
@@ -137,7 +137,8 @@ def test_a_refused_initialize_opens_nothing(message: JSONObject) -> None:
 
 
 def test_the_application_may_answer_initialize() -> None:
-    """`Config.manual`: the session starts with its answer, or is forgotten."""
+    """With `Config.manual` the session must start with the application's answer, or be
+    forgotten."""
     endpoint = new_endpoint(config=Config(manual=frozenset({"initialize"})))
     exchange = post(endpoint, initialize(0, LEGACY))
     handle = asked(endpoint)
@@ -163,7 +164,7 @@ def test_the_application_may_answer_initialize() -> None:
 
 @pytest.mark.parametrize("answers", ["auto", "sse"])
 def test_nothing_comes_before_the_answer_to_initialize(answers: Any) -> None:
-    """SESS-001: its head names the session, and must not be gone before there is one."""
+    """SESS-001: the head of the response names the session, so it must not be sent earlier."""
     endpoint = new_endpoint(config=Config(manual=frozenset({"initialize"})), answers=answers)
     opening = initialize(0, LEGACY)
     opening["params"]["_meta"] = {"progressToken": 1}
@@ -183,7 +184,7 @@ def test_nothing_comes_before_the_answer_to_initialize(answers: Any) -> None:
 
 
 def test_initialize_may_be_answered_on_a_stream() -> None:
-    """For a client that takes nothing else, or where streams are forced: the id is in the head."""
+    """If only streams are accepted or used, the id must be in the head of the stream."""
     for endpoint, accept in (
         (new_endpoint(), SSE),
         (new_endpoint(answers="sse"), f"{JSON}, {SSE}"),
@@ -196,7 +197,7 @@ def test_initialize_may_be_answered_on_a_stream() -> None:
 
 @pytest.mark.parametrize("bad", ["", "a b", "é", "a\n"])
 def test_an_id_that_cannot_be_sent_raises(bad: str) -> None:
-    """SESS-003: it is the caller's to give; nothing is half open then."""
+    """SESS-003: an id of the caller must be visible ASCII, and a refused one leave nothing open."""
     endpoint = new_endpoint(sessions=Sessions(new_id=lambda: bad))
     exchange = endpoint.exchange("POST", "/", {"content-type": JSON}.items())
     exchange.receive_data(__import__("json").dumps(initialize(0, LEGACY)).encode())
@@ -208,7 +209,7 @@ def test_an_id_that_cannot_be_sent_raises(bad: str) -> None:
 
 
 def test_an_id_that_is_given_twice_raises() -> None:
-    """Two clients would be in one session."""
+    """Two clients would share one session."""
     endpoint = new_endpoint(sessions=Sessions(new_id=lambda: "same"))
     post(endpoint, initialize(0, LEGACY))
     with pytest.raises(LocalProtocolError, match="SESS-003"):
@@ -218,7 +219,7 @@ def test_an_id_that_is_given_twice_raises() -> None:
 
 
 def test_sessions_have_a_limit() -> None:
-    """503, and room again when one has ended."""
+    """A session over the limit must get 503, until another one has ended."""
     endpoint = new_endpoint(sessions=sessions(max_sessions=1))
     one = connect(endpoint)
     response = answer(post(endpoint, initialize("x", LEGACY)))
@@ -237,7 +238,7 @@ def test_sessions_have_a_limit() -> None:
 @REVISIONS
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 def test_without_an_id_there_is_no_session(method: str, revision: str) -> None:
-    """SESS-006."""
+    """SESS-006: a request without a session id must be refused with 400."""
     one = client(revision)
     fields = {"content-type": JSON, "accept": f"{JSON}, {SSE}"}
     response = answer(request(one.endpoint, method, fields, b'{"jsonrpc":"2.0","method":"x"}'))
@@ -249,7 +250,7 @@ def test_without_an_id_there_is_no_session(method: str, revision: str) -> None:
 
 @pytest.mark.parametrize(("revisions", "code"), [(LEGACY_REVISIONS, -32600), (None, -32602)])
 def test_the_error_names_the_ways_in(revisions: Any, code: int) -> None:
-    """A server of both eras has two of them."""
+    """A server of both eras must name `initialize` and the modern envelope."""
     endpoint = new_endpoint() if revisions is None else new_endpoint(revisions=revisions)
     error = answer(post(endpoint, call(3, "tools/list"))).json
 
@@ -259,7 +260,7 @@ def test_the_error_names_the_ways_in(revisions: Any, code: int) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 def test_an_unknown_id_is_not_found(method: str) -> None:
-    """SESS-008: the client is to start again, and the log names what may be wrong."""
+    """SESS-008: the client must open another session, and the log name a likely cause."""
     fields = {"content-type": JSON, "accept": SSE, "mcp-session-id": "never"}
     endpoint = new_endpoint()
     response = answer(request(endpoint, method, fields, b'{"jsonrpc":"2.0","method":"x"}'))
@@ -273,7 +274,7 @@ def test_an_unknown_id_is_not_found(method: str) -> None:
 
 
 def test_an_id_that_comes_twice_is_none() -> None:
-    """A proxy in front may have read the other one."""
+    """A proxy in front may have read the other session id."""
     one = client()
     exchange = one.endpoint.exchange(
         "GET", "/", [*GET.items(), ("mcp-session-id", "s1"), ("Mcp-Session-Id", "s1")]
@@ -285,7 +286,7 @@ def test_an_id_that_comes_twice_is_none() -> None:
 
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 def test_a_session_is_its_owners(method: str) -> None:
-    """Who has learned an id, but is somebody else, learns nothing more: not even that it is one."""
+    """A client with a foreign session id must not even learn that the session exists."""
     one = connect(new_endpoint(), principal="owner")
     fields = {"content-type": JSON, "accept": f"{JSON}, {SSE}", **one.headers}
     body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -296,13 +297,35 @@ def test_a_session_is_its_owners(method: str) -> None:
     assert answer(request(one.endpoint, "POST", fields, body, principal="owner")).status == 200
 
 
+def test_a_handler_sees_the_principal_of_its_request() -> None:
+    """A principal is one account by its key: its object may change with a token and its scopes."""
+    endpoint = new_endpoint()
+    one = connect(endpoint, principal="ann, may write", principal_key="ann")
+    assert one.session.principal_key == "ann"
+    reader: dict[str, Any] = {"principal": "ann, may read", "principal_key": "ann"}
+    cases: list[tuple[dict[str, Any], int]] = [
+        (reader, 0),
+        ({"principal": "ann, may write", "principal_key": "bob"}, 404),
+        ({"principal": "ann, may write"}, 404),
+    ]
+    for about, status in cases:
+        exchange = one.post(tool_call(3), **about)
+        if status:
+            assert answer(exchange).status == status
+            continue
+        handle = asked(endpoint)
+        assert (handle.principal, handle.principal_key) == ("ann, may read", "ann")
+        assert endpoint.send_result(handle, {"content": []})
+        assert answer(exchange).status == 200
+
+
 # ------------------------------------------------------------------------------------- revision
 
 
 @pytest.mark.parametrize("value", ["1999-01-01-x", "", "2026-07-29", "2025-11-25, 2025-11-25"])
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 def test_an_unknown_revision_is_refused(method: str, value: str) -> None:
-    """HDR-004; nothing is delivered."""
+    """HDR-004: the request must not be delivered."""
     one = client()
     fields = {"content-type": JSON, "accept": SSE, **one.headers, "mcp-protocol-version": value}
     response = answer(
@@ -315,14 +338,14 @@ def test_an_unknown_revision_is_refused(method: str, value: str) -> None:
 
 
 def test_a_revision_that_this_server_does_not_speak_is_refused() -> None:
-    """Also one that exists."""
+    """A revision that exists but is not served must be refused too."""
     one = connect(new_endpoint(revisions=("2025-11-25",)))
 
     assert answer(one.post(call(1, "ping"), {"mcp-protocol-version": "2025-06-18"})).status == 400
 
 
 def test_the_field_may_be_missing() -> None:
-    """HDR-003: the session knows."""
+    """HDR-003: the session has a revision already."""
     one = client()
     fields = {"mcp-session-id": one.headers["mcp-session-id"]}
 
@@ -330,7 +353,7 @@ def test_the_field_may_be_missing() -> None:
 
 
 def test_the_field_may_be_another_revision_that_is_served() -> None:
-    """HDR-002 is a SHOULD: it is reported, and the session decides."""
+    """HDR-002 is a SHOULD: the difference must be reported, and the session's revision used."""
     one = client("2025-06-18")
     assert answer(one.post(call(1, "ping"), {"mcp-protocol-version": "2025-11-25"})).status == 200
 
@@ -339,7 +362,7 @@ def test_the_field_may_be_another_revision_that_is_served() -> None:
 
 
 def test_the_field_that_comes_twice_is_refused() -> None:
-    """Even where both are right."""
+    """Two headers must be refused even if both are right."""
     one = client()
     exchange = one.endpoint.exchange(
         "GET", "/", [*GET.items(), *one.headers.items(), ("MCP-Protocol-Version", LEGACY)]
@@ -359,7 +382,7 @@ def test_the_field_is_not_judged_on_initialize(value: str) -> None:
 
 
 def test_a_server_without_streams_keeps_sessions_and_nothing_that_needs_a_get() -> None:
-    """What waits for a stream that never comes is refused or lost at once, and is reported."""
+    """Messages that need a GET stream must be refused or reported as lost at once."""
     endpoint = new_endpoint(streams=False)
     response = answer(post(endpoint, initialize(0, LEGACY)))
     assert response.json["result"]["capabilities"]["tools"] == {}
@@ -390,7 +413,7 @@ def test_a_server_without_streams_keeps_sessions_and_nothing_that_needs_a_get() 
 
 
 def test_a_client_is_sent_what_belongs_to_no_request_in_its_session() -> None:
-    """Whoever holds the client only need not know in which session it is."""
+    """The handle of a client must be enough to send on its session."""
     one = client()
     peer = one.session.peer
     assert one.endpoint.session_to_ask(peer, "roots/list") is one.session
@@ -404,7 +427,7 @@ def test_a_client_is_sent_what_belongs_to_no_request_in_its_session() -> None:
 def test_a_client_without_a_session_is_sent_nothing_that_belongs_to_no_request(
     message: JSONObject, rule_of_request: str, rule_of_notification: str
 ) -> None:
-    """There is no way to it; the error says what there is instead."""
+    """Such a client has no stream for it, and the error must name the alternatives."""
     endpoint = new_endpoint(stateless=True)
     if message["params"].get("_meta"):
         post_modern(endpoint, message)

@@ -1,4 +1,4 @@
-"""Without sessions, each legacy POST is served by itself, and nothing outlives it."""
+"""Without sessions, each legacy POST is served by itself, and no state remains after it."""
 
 from typing import Any
 
@@ -54,7 +54,8 @@ def at(revision: str) -> dict[str, str]:
 
 @REVISIONS
 def test_the_handshake_leads_to_no_session(revision: str) -> None:
-    """Clients that insist on it get it; any server of a farm may take the next request."""
+    """Clients that insist on a handshake must get it, and any server of a farm may take the next
+    request."""
     endpoint = stateless()
     response = answer(post(endpoint, initialize(0, revision)))
 
@@ -67,7 +68,7 @@ def test_the_handshake_leads_to_no_session(revision: str) -> None:
 
 @pytest.mark.parametrize("revision", [None, *LEGACY_REVISIONS])
 def test_a_request_is_served_at_the_revision_of_its_field(revision: str | None) -> None:
-    """HDR-003: 2025-03-26 where it is missing. An old session id means nothing here."""
+    """HDR-003: the revision is 2025-03-26 without the header, and an old session id is ignored."""
     endpoint = stateless()
     fields = {} if revision is None else at(revision)
     exchange = post(endpoint, tool_call(5), {**fields, "mcp-session-id": "old"}, principal="me")
@@ -80,7 +81,7 @@ def test_a_request_is_served_at_the_revision_of_its_field(revision: str | None) 
 
 
 def test_what_is_assumed_has_to_be_served() -> None:
-    """Otherwise the client is told which revision is not served."""
+    """If the assumed revision is not served, the error must say so."""
     endpoint = stateless(revisions=("2025-06-18", "2025-11-25"))
     response = answer(post(endpoint, tool_call(5)))
 
@@ -89,7 +90,7 @@ def test_what_is_assumed_has_to_be_served() -> None:
 
 
 def test_another_revision_is_refused() -> None:
-    """HDR-004."""
+    """HDR-004: an unknown revision must be refused."""
     assert answer(post(stateless(), tool_call(5), at("1999-01-01"))).status == 400
 
 
@@ -109,7 +110,7 @@ def test_progress_and_notifications_turn_the_answer_into_a_stream() -> None:
 
 
 def test_nothing_can_be_asked() -> None:
-    """Without a session, the client has declared nothing, and could not respond."""
+    """Without a session, the client has declared nothing and could not respond."""
     endpoint = stateless()
     post(endpoint, tool_call(1))
     handle = asked(endpoint)
@@ -126,7 +127,7 @@ def test_nothing_can_be_asked() -> None:
 
 
 def test_ids_and_tokens_of_clients_may_be_alike() -> None:
-    """And one id may be used again at once: there is no session in which it would be reused."""
+    """Without sessions, ids may be equal or used again at once."""
     endpoint = stateless()
     message = call(1, "tools/call", {"name": "t", "_meta": {"progressToken": 1}})
     exchanges = [post(endpoint, message) for _ in "abc"]
@@ -143,7 +144,7 @@ def test_ids_and_tokens_of_clients_may_be_alike() -> None:
 
 @REVISIONS
 def test_what_needs_a_session_is_not_declared(revision: str) -> None:
-    """A log level, a subscription and a stream last in a session only: no promise is broken."""
+    """A log level, a subscription and a stream need a session, so they must not be declared."""
     endpoint = stateless()
     response = answer(post(endpoint, initialize(0, revision), at(revision)))
     declared: JSONObject = {"tools": {}, "resources": {}, "prompts": {}}
@@ -163,7 +164,7 @@ def test_what_needs_a_session_is_not_declared(revision: str) -> None:
 
 
 def test_logs_for_a_client_that_was_not_told_of_logging_are_not_sent() -> None:
-    """It is no fault of the handler, which serves clients of all kinds: it is told False."""
+    """A handler serves clients of all kinds, so its log call must return False and not raise."""
     endpoint = stateless()
     exchange = post(endpoint, tool_call(3))
     handle = asked(endpoint)
@@ -180,7 +181,8 @@ def test_logs_for_a_client_that_was_not_told_of_logging_are_not_sent() -> None:
 
 
 def test_a_cancellation_cancels_nothing() -> None:
-    """It cannot name a request of its own: c044's rule for clients that share ids."""
+    """Clients share ids without sessions, so the cancellation may name another client's request
+    (as in c044)."""
     endpoint = stateless()
     exchange = post(endpoint, tool_call(1))
     handle = asked(endpoint)
@@ -192,7 +194,7 @@ def test_a_cancellation_cancels_nothing() -> None:
 
 
 def test_notifications_and_answers_are_taken() -> None:
-    """The endpoint accepts them from every client."""
+    """Notifications and responses must be accepted without a session."""
     endpoint = stateless()
 
     assert answer(post(endpoint, note("notifications/roots/list_changed"))).status == 202
@@ -203,7 +205,7 @@ def test_notifications_and_answers_are_taken() -> None:
 
 
 def test_a_broken_connection_cancels_nothing() -> None:
-    """SSE-009 holds without sessions, too; the answer is lost, which is reported."""
+    """SSE-009 holds without sessions too; the lost response must be reported."""
     endpoint = stateless()
     exchange = post(endpoint, tool_call(1))
     handle = asked(endpoint)
@@ -216,7 +218,7 @@ def test_a_broken_connection_cancels_nothing() -> None:
 
 
 def test_batches_are_served() -> None:
-    """They are what a request without the field may be."""
+    """A request without the revision header is of 2025-03-26, which has batches."""
     endpoint = stateless()
     exchange = post(endpoint, [tool_call(1), tool_call(2), call(3, "ping"), tool_call(1)])
     first, second = (event.request for event in of(RequestReceived, drain(endpoint)))
@@ -230,7 +232,7 @@ def test_batches_are_served() -> None:
 
 
 def test_both_eras_are_served_side_by_side() -> None:
-    """The field and the envelope tell them apart."""
+    """The header and the envelope must tell the eras apart."""
     endpoint = stateless()
     legacy, modern = post(endpoint, tool_call(1)), post_modern(endpoint, modern_tool_call(1))
     one, other = (event.request for event in of(RequestReceived, drain(endpoint)))
@@ -242,7 +244,7 @@ def test_both_eras_are_served_side_by_side() -> None:
 
 
 def test_close_answers_what_is_open() -> None:
-    """With 503: another server may serve it."""
+    """Open requests must get 503, so that another server may serve them."""
     endpoint = stateless()
     exchange = post(endpoint, tool_call(1))
     started = post(endpoint, tool_call(1))
@@ -256,7 +258,7 @@ def test_close_answers_what_is_open() -> None:
 
 
 def test_an_initialize_that_the_application_answers_is_an_open_request() -> None:
-    """It is seen among them, and has its ending when the endpoint is closed."""
+    """It must be among the open requests, and end when the endpoint is closed."""
     endpoint = stateless(config=Config(manual=frozenset({"initialize"})))
     first, second = post(endpoint, initialize(1, LEGACY)), post(endpoint, initialize(1, LEGACY))
     handles = [event.request for event in of(RequestReceived, drain(endpoint))]
@@ -271,7 +273,7 @@ def test_an_initialize_that_the_application_answers_is_an_open_request() -> None
 
 
 def test_the_application_may_answer_initialize() -> None:
-    """`Config.manual`: nothing lasts of what it says."""
+    """With `Config.manual` the application's answer must leave no state."""
     endpoint = stateless(config=Config(manual=frozenset({"initialize"})))
     answer_of_ours: JSONObject = {
         "protocolVersion": LEGACY,
@@ -286,7 +288,7 @@ def test_the_application_may_answer_initialize() -> None:
 
 
 def test_initializes_that_the_application_answers_have_a_limit() -> None:
-    """The limit on open requests holds for them, too."""
+    """The limit on open requests must hold for them too."""
     endpoint = stateless(config=Config(manual=frozenset({"initialize"}), max_requests=1))
     post(endpoint, initialize(1, LEGACY))
     drain(endpoint)
@@ -297,7 +299,7 @@ def test_initializes_that_the_application_answers_have_a_limit() -> None:
 
 
 def test_a_batch_whose_client_does_not_read_is_given_up() -> None:
-    """Each request in it has its ending; nothing could be answered any more."""
+    """Each request of the batch must get its ending, as no response can be sent."""
     endpoint = stateless(config=Config(max_unsent_bytes=1000))
     exchange = post(endpoint, [progressing(1), progressing(2), note("x/y")])
     handles = [event.request for event in of(RequestReceived, drain(endpoint))]
@@ -314,7 +316,7 @@ def test_a_batch_whose_client_does_not_read_is_given_up() -> None:
 @pytest.mark.parametrize("bad", [call({}, "ping"), call(None, "ping"), {"id": {}}, 7])
 @pytest.mark.parametrize("has_sessions", [False, True])
 def test_what_cannot_be_read_in_a_batch_answers_nothing_else(bad: Any, has_sessions: bool) -> None:
-    """The batch is answered when what can be read in it is."""
+    """The response must wait for the readable requests of the batch."""
     endpoint = new_endpoint(stateless=not has_sessions)
     batch = [bad, tool_call(1), bad]
     if has_sessions:

@@ -1,1 +1,1 @@
-"""Tests of streams: what goes on them, and how they are resumed."""
+"""Tests of streams: which messages they carry, and how they are resumed."""

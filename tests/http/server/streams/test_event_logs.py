@@ -20,7 +20,7 @@ from tests.support.wire import note, result
 
 
 def test_the_log_has_a_limit() -> None:
-    """The oldest events give way, which is said once; what is left is replayed."""
+    """The oldest events must be dropped and reported once, and the rest be replayed."""
     for log in (lambda: MemoryEventLog(max_events=3), lambda: MemoryEventLog(max_bytes=100)):
         one = client(sessions=sessions(event_log=log))
         exchange, before = open_stream(one)
@@ -37,7 +37,7 @@ def test_the_log_has_a_limit() -> None:
 
 
 def test_a_stream_that_the_log_has_forgotten_is_unknown() -> None:
-    """The client is told, instead of waiting for what is lost."""
+    """The client must be refused instead of waiting for lost events."""
     one = client(sessions=sessions(event_log=lambda: MemoryEventLog(max_events=1)))
     exchange = one.post(progressing())
     handle = asked(one.endpoint)
@@ -50,7 +50,7 @@ def test_a_stream_that_the_log_has_forgotten_is_unknown() -> None:
 
 
 def test_a_request_that_the_log_has_forgotten_is_over() -> None:
-    """Nobody will ever answer it. One that was sent before may still be answered."""
+    """A request that never reached the client must end; one that was sent may still be answered."""
     one = client(sessions=sessions(event_log=lambda: MemoryEventLog(max_events=2)))
     exchange, _ = open_stream(one)
     sent = one.endpoint.send_request("roots/list", session=one.session)
@@ -81,7 +81,7 @@ def test_a_request_that_was_withdrawn_may_be_forgotten() -> None:
 
 
 def test_a_message_that_is_too_long_for_the_log_is_lost_at_once() -> None:
-    """A request among them ends, instead of waiting for ever."""
+    """A request that the log cannot keep must end instead of waiting for ever."""
     one = client(sessions=sessions(event_log=lambda: MemoryEventLog(max_bytes=20)))
     question = one.endpoint.send_request("roots/list", session=one.session)
 
@@ -92,7 +92,7 @@ def test_a_message_that_is_too_long_for_the_log_is_lost_at_once() -> None:
 
 
 class Shelf:
-    """An event log of somebody else: a list, which can be out of reach."""
+    """An event log of the application: a list that can be out of reach."""
 
     def __init__(self) -> None:
         self.events: list[tuple[int, int, bytes]] = []
@@ -111,7 +111,7 @@ class Shelf:
 
 
 def test_another_log_can_be_used() -> None:
-    """It is an interface of two methods."""
+    """The event log is an interface of two methods, so an application may bring its own."""
     one = client(sessions=sessions(event_log=Shelf))
     exchange, before = open_stream(one)
     exchange.receive_disconnect()
@@ -121,7 +121,7 @@ def test_another_log_can_be_used() -> None:
 
 
 def test_a_log_that_fails_breaks_nothing() -> None:
-    """What is read at once arrives, what would wait is lost, and it is said once."""
+    """Messages must still reach an open stream; a failing log is reported once."""
     shelf = Shelf()
     one = client(sessions=sessions(event_log=lambda: shelf))
     listening, before = open_stream(one)
@@ -146,7 +146,7 @@ def test_a_log_that_fails_breaks_nothing() -> None:
 
 
 def test_a_log_that_cannot_be_made_breaks_nothing() -> None:
-    """Its events have ids as ever, and what comes after them is unknown."""
+    """Events must keep their ids, and resuming be refused."""
 
     def fail() -> MemoryEventLog:
         raise OSError("away")

@@ -1,11 +1,10 @@
-"""What a browser's EventSource finds at an endpoint, by the kinds of the vendors' own tests.
+"""The behaviour of an endpoint towards a browser's EventSource, by the vendors' own tests.
 
 Those are the tests of web-platform-tests, folder eventsource, that are about requests and
-responses, by name; those for the format are in tests/http/test_sse.py. What a page calls, and how
-(`eventsource-constructor-*`, `-prototype`, `-eventtarget`, `-onmessage`, `-readyState`, workers),
-has nothing that corresponds here, and what a client does with an answer (`format-mime-*`,
-`request-redirect`, `request-status-error`) is tested from the other end: that none of those answers
-is given.
+responses, by name; those for the format are in tests/http/test_sse.py. Tests of the interface for
+pages (`eventsource-constructor-*`, `-prototype`, `-eventtarget`, `-onmessage`, `-readyState`,
+workers) have no counterpart here, and tests of a client's reaction to a response (`format-mime-*`,
+`request-redirect`, `request-status-error`) are made from the other end: no such response is given.
 """
 
 from typing import Any
@@ -37,28 +36,28 @@ APP = "https://app.example"
 
 
 def is_read(response: Response) -> bool:
-    """Whether an EventSource takes this for its stream. For anything else it gives up for good."""
+    """Whether an EventSource takes this response for its stream; otherwise it gives up for good."""
     return response.status == 200 and response.headers.get("content-type") == "text/event-stream"
 
 
 def published(one: Client, exchange: ServerExchange, response: Response) -> Response:
-    """What a stream has after one more event."""
+    """The events of a stream after one more notification."""
     one.endpoint.publish(ToolsListChanged())
     return more(exchange, response)
 
 
 @pytest.mark.parametrize("accept", ["text/event-stream", "TEXT/Event-Stream", "text/event-stream,"])
 def test_a_stream_opens_for_what_browsers_ask_for(accept: str) -> None:
-    """request-accept, accept-header-include-text-event-stream: they name nothing else."""
+    """request-accept, accept-header-include-text-event-stream: browsers accept nothing else."""
     _, response = open_stream(client(), accept=accept)
 
     assert is_read(response)
 
 
 def test_every_stream_has_exactly_the_type_of_streams() -> None:
-    """format-mime-*: with any other type, or one that is not well formed, a browser gives up.
+    """format-mime-*: a browser gives up if the media type is another one or malformed.
 
-    No charset is named (format-utf-8): these streams are UTF-8 whatever is said.
+    No charset is named (format-utf-8): these streams are always UTF-8.
     """
     one = client(answers="sse")
     exchange = one.post(progressing())
@@ -80,7 +79,8 @@ def test_no_stream_is_stored_on_the_way(field: str) -> None:
 
 @pytest.mark.parametrize("origin", [APP, "http://localhost:3000"])
 def test_only_pages_that_are_named_may_read_a_stream_across_origins(origin: str) -> None:
-    """eventsource-cross-origin: a browser shows it to a page whose origin the stream names."""
+    """eventsource-cross-origin: a browser gives a stream only to a page whose origin the head
+    allows."""
     one = client(origins=[APP])
     response = answer(one.get({"origin": origin}))
 
@@ -89,7 +89,8 @@ def test_only_pages_that_are_named_may_read_a_stream_across_origins(origin: str)
 
 
 def test_no_page_may_read_a_stream_with_cookies() -> None:
-    """request-credentials: an endpoint knows its clients by other fields than the browser's own."""
+    """request-credentials: an endpoint does not authenticate by cookies, so it must not allow
+    them."""
     _, response = open_stream(client(origins=["*"]), origin=APP, cookie="a=b")
 
     assert "access-control-allow-credentials" not in response.headers
@@ -97,8 +98,8 @@ def test_no_page_may_read_a_stream_with_cookies() -> None:
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_a_preflight_allows_what_a_page_needs_to_come_back(method: str) -> None:
-    """eventsource-cross-origin-preflight: a browser asks before it sends a `Last-Event-ID` that is
-    long, or has signs in it that may be unsafe. No session is needed for that, nor known."""
+    """eventsource-cross-origin-preflight: a browser asks before it sends a `Last-Event-ID` that
+    is long, or has unsafe characters. This needs no session."""
     fields = {
         "origin": APP,
         "access-control-request-method": method,
@@ -116,8 +117,8 @@ def test_a_preflight_allows_what_a_page_needs_to_come_back(method: str) -> None:
 
 
 def test_a_client_that_reconnects_gets_a_stream_again() -> None:
-    """eventsource-reconnect: it comes by itself after a break, with the last id that it has seen,
-    and reads on as if nothing had been."""
+    """eventsource-reconnect: a browser resumes by itself with the last event id, and must miss
+    no event."""
     one = client()
     exchange, first = open_stream(one)
     exchange.receive_disconnect()
@@ -149,7 +150,7 @@ def test_a_client_that_reconnects_without_an_id_gets_a_stream_too() -> None:
 
 
 def test_an_empty_id_is_none() -> None:
-    """format-field-id-3: a reset id is sent as nothing, or as an empty field."""
+    """format-field-id-3: a browser sends a reset id as no header, or as an empty one."""
     _, response = open_stream(client(), **{"last-event-id": ""})
 
     assert is_read(response)
@@ -169,8 +170,8 @@ def test_an_empty_id_is_none() -> None:
     ],
 )
 def test_ids_that_browsers_may_send_are_refused_if_they_are_not_ours(last: Any) -> None:
-    """format-field-id-2, cors-unsafe-last-event-id: ids are any text, in UTF-8. To go on from one
-    that was never given would skip, or repeat, what nobody knows."""
+    """format-field-id-2, cors-unsafe-last-event-id: ids are any UTF-8 text. Resuming from an
+    unknown id would skip or repeat events."""
     one = client()
     fields: list[Any] = [*GET.items(), *one.headers.items(), ("last-event-id", last)]
     exchange = one.endpoint.exchange("GET", "/mcp", fields)
@@ -182,8 +183,8 @@ def test_ids_that_browsers_may_send_are_refused_if_they_are_not_ours(last: Any) 
 
 
 def test_our_own_ids_need_no_preflight() -> None:
-    """cors-unsafe-last-event-id: a value is safe up to 128 bytes, without quotes, brackets, colons
-    and the like. Ids of events are made of less."""
+    """cors-unsafe-last-event-id: a value is safe up to 128 bytes without quotes, brackets and
+    colons, so event ids must use other characters."""
     one = client()
     for _ in range(3):
         _, response = open_stream(one)
@@ -204,8 +205,8 @@ def test_our_own_ids_need_no_preflight() -> None:
     ],
 )
 def test_a_refusal_is_never_taken_for_a_stream(fields: dict[str, str], status: int) -> None:
-    """request-status-error, request-redirect, format-mime-bogus: one that looked like a stream
-    would be read, and come back to, for ever. Nobody is sent elsewhere, either."""
+    """request-status-error, request-redirect, format-mime-bogus: a browser would resume a
+    refusal that looks like a stream for ever. No redirect is sent either."""
     _, response = open_stream(client(), **fields)
 
     assert response.status == status
@@ -218,8 +219,8 @@ def test_a_refusal_is_never_taken_for_a_stream(fields: dict[str, str], status: i
 
 
 def test_a_stream_that_its_client_closes_is_over() -> None:
-    """eventsource-close, eventsource-request-cancellation: nothing goes to a page that has left;
-    nor is a stream kept open for it."""
+    """eventsource-close, eventsource-request-cancellation: after a disconnect no event may be
+    written, and no stream kept open."""
     one = client(sessions=sessions(event_log=None))
     exchange, _ = open_stream(one)
     exchange.receive_disconnect()
@@ -232,7 +233,7 @@ def test_a_stream_that_its_client_closes_is_over() -> None:
 
 
 def test_no_client_comes_back_to_a_session_that_is_over() -> None:
-    """eventsource-reconnect: a browser comes back after every end of a stream; only a refusal stops
+    """eventsource-reconnect: a browser resumes after every end of a stream; only a refusal stops
     it."""
     one = client()
     exchange, response = open_stream(one)
@@ -245,7 +246,7 @@ def test_no_client_comes_back_to_a_session_that_is_over() -> None:
 
 
 def test_a_stream_of_one_client_says_nothing_of_another() -> None:
-    """eventsource-constructor-url-multi-window: streams of one address are apart."""
+    """eventsource-constructor-url-multi-window: streams of one URL must be separate."""
     endpoint = new_endpoint()
     one, other = connect(endpoint), connect(endpoint)
     _, first = open_stream(one)

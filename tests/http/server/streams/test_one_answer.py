@@ -101,7 +101,7 @@ class OneAnswer(RuleBasedStateMachine):
         self.clients.append(self.modern)
 
     def pick(self, items: Any, choice: int) -> Any:
-        """One of them; None where there is none."""
+        """One of these at random; None if there is none."""
         items = list(items)
         return items[choice % len(items)] if items else None
 
@@ -109,7 +109,8 @@ class OneAnswer(RuleBasedStateMachine):
 
     @invariant()
     def events_are_taken(self) -> None:
-        """The application hears of each request once, and of its end; also of its own requests."""
+        """The application gets each request once, its ending, and the endings of its own
+        requests."""
         if not hasattr(self, "endpoint"):
             return
         old = [client for client in self.clients if client.revision == OLD]
@@ -134,13 +135,13 @@ class OneAnswer(RuleBasedStateMachine):
 
     @rule(number=st.integers(1, 2))
     def replay(self, number: int) -> None:
-        """The store answers some questions, of clients that may have left meanwhile."""
+        """The store answers some questions, also of clients that have left."""
         for question in self.replays[:number]:
             self.store.answer(question)
         del self.replays[:number]
 
     def read_all(self) -> None:
-        """Each client reads all that there is, in the store too."""
+        """Each client reads all output, also of the store."""
         while True:
             self.events_are_taken()
             self.replay(len(self.replays))
@@ -167,7 +168,7 @@ class OneAnswer(RuleBasedStateMachine):
 
     @rule(choice=PICK, what=st.sampled_from(["progress", "log", "ask", "start", "close"]))
     def say(self, choice: int, what: str) -> None:
-        """Something goes on the stream of a request."""
+        """A message goes on the stream of a request."""
         handle = self.pick(self.open, choice)
         if handle is None:
             return
@@ -196,7 +197,7 @@ class OneAnswer(RuleBasedStateMachine):
 
     @rule(choice=PICK, what=st.sampled_from(["log", "ask", "close"]))
     def say_to_session(self, choice: int, what: str) -> None:
-        """Something goes where nobody has asked for anything."""
+        """A message goes to a session, outside of any request."""
         client = self.pick([one for one in self.clients if one.session and not one.over], choice)
         if client is None:
             return
@@ -216,7 +217,7 @@ class OneAnswer(RuleBasedStateMachine):
         what=st.sampled_from(["publish", "end", "subscribe", "again", "delete", 4000]),
     )
     def seldom(self, choice: int, what: str | int) -> None:
-        """What is not the heart of the matter."""
+        """Rare actions, such as the end of a session."""
         if what == "publish":
             self.endpoint.publish(ToolsListChanged())
         elif what == "end":
@@ -314,7 +315,7 @@ class OneAnswer(RuleBasedStateMachine):
         return client.message(kind, next(self.numbers))
 
     def post_an_id_again(self, choice: int) -> None:
-        """An id that is in use is no request, and nobody's answer."""
+        """A second request with an id in flight must be refused without answering the first."""
         handles = [one for one in self.open if one.peer.session and one.revision != OLD]
         if handle := self.pick(handles, choice):
             client = self.owner(handle).client
@@ -328,7 +329,7 @@ class OneAnswer(RuleBasedStateMachine):
 
     @rule(who=PICK, choice=st.integers(0, 30))
     def get(self, who: int, choice: int) -> None:
-        """A stream that listens, or goes on from any event that was ever seen."""
+        """Open a GET stream, or resume from any event that was ever seen."""
         client = self.pick([one for one in self.clients if one.session is not None], who)
         if client is None or client.revision == OLD:
             return
@@ -344,7 +345,7 @@ class OneAnswer(RuleBasedStateMachine):
 
     @rule(choice=st.integers(0, 30), reads=st.booleans())
     def drop(self, choice: int, reads: bool) -> None:
-        """A connection breaks, with or without what was on its way."""
+        """A connection breaks, with or without the output that was on its way."""
         readings = [one for one in self.ledger.readings.values() if not one.gone and not one.ended]
         if reading := self.pick(reversed(readings), choice):
             if reads:
@@ -360,7 +361,7 @@ class OneAnswer(RuleBasedStateMachine):
     # ------------------------------------------------------------------------------ at the end
 
     def teardown(self) -> None:
-        """All is answered, and every client comes back for what it may have missed."""
+        """Answer all requests, and let every client resume for missed events."""
         self.events_are_taken()
         for handle in list(self.open):
             self.answer_one(handle, True)

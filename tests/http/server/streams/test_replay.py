@@ -1,4 +1,4 @@
-"""A client that resumes a stream gets what it has missed, in order."""
+"""A client that resumes a stream gets the events that it has missed, in order."""
 
 import pytest
 
@@ -20,7 +20,7 @@ from tests.support.wire import note
 
 
 def test_what_waits_on_a_connection_does_not_go_out_on_two() -> None:
-    """SSE-027, SSE-028: it is the client that says which of its connections it reads."""
+    """SSE-027, SSE-028: the client decides which of its connections it reads."""
     one = client()
     exchange, handle = one.asked(progressing())
     one.endpoint.send_progress(handle, 1)
@@ -34,7 +34,7 @@ def test_what_waits_on_a_connection_does_not_go_out_on_two() -> None:
 
 
 def long_stream(one: Client, events: int, is_answered: bool) -> str:
-    """A stream that has had many long events and lost its connection; the first event's id."""
+    """A stream with many long events whose connection was lost; returns the first event's id."""
     exchange, handle = one.asked(progressing())
     one.endpoint.send_progress(handle, 0)
     first = answer(exchange).ids[-1]
@@ -47,7 +47,7 @@ def long_stream(one: Client, events: int, is_answered: bool) -> str:
 
 
 def in_portions(one: Client, exchange: ServerExchange) -> tuple[list[int], bytes]:
-    """Take what there is, as a connection that can send it all; the size of each portion."""
+    """Take all output as a connection with room for it does; returns the size of each portion."""
     sizes: list[int] = []
     body = b""
     while exchange in one.endpoint.ready():
@@ -62,7 +62,7 @@ def in_portions(one: Client, exchange: ServerExchange) -> tuple[list[int], bytes
 
 @pytest.mark.parametrize("is_answered", [False, True])
 def test_what_was_missed_comes_in_portions(is_answered: bool) -> None:
-    """Otherwise a client that resumes again and again, and reads nothing, would fill the memory."""
+    """A client that resumes again and again without reading would fill the memory."""
     one = client(config=Config(max_unsent_bytes=50_000))
     first = long_stream(one, 30, is_answered)
     unread = [one.get({"last-event-id": first}) for _ in range(20)]
@@ -76,7 +76,7 @@ def test_what_was_missed_comes_in_portions(is_answered: bool) -> None:
 
 
 def test_what_comes_while_a_client_catches_up_follows_what_it_has_missed() -> None:
-    """Also where the last message comes in the midst of it: the order is that of the ids."""
+    """New messages, also the last one, must follow the missed events in the order of ids."""
     one = client()
     first = long_stream(one, 30, False)
     (handle,) = one.endpoint.open_requests
@@ -98,7 +98,7 @@ def test_what_comes_while_a_client_catches_up_follows_what_it_has_missed() -> No
 
 
 def test_a_client_that_goes_while_it_catches_up_is_gone() -> None:
-    """And takes it up again where it was."""
+    """The client must be able to resume where it stopped."""
     one = client()
     first = long_stream(one, 30, True)
     exchange = one.get({"last-event-id": first})
@@ -115,7 +115,7 @@ def test_a_client_that_goes_while_it_catches_up_is_gone() -> None:
 
 @pytest.mark.parametrize("is_answered", [False, True])
 def test_a_session_that_ends_ends_what_is_being_caught_up(is_answered: bool) -> None:
-    """Its log is gone; and nothing is said of a session after its last event."""
+    """The log ends with the session, so no event may follow."""
     one = client()
     first = long_stream(one, 30, is_answered)
     exchange, before = resumed(one, first)
@@ -128,7 +128,8 @@ def test_a_session_that_ends_ends_what_is_being_caught_up(is_answered: bool) -> 
 
 
 def test_a_client_comes_back_to_a_stream_that_gave_way() -> None:
-    """It gets what it has missed there, and then listens; else it would come back for ever."""
+    """The client must get the missed events and then stay on the stream, or it would resume for
+    ever."""
     one = client(sessions=sessions(max_streams=1))
     first, before = open_stream(one)
     one.endpoint.send_notification("x/1", session=one.session)
@@ -147,7 +148,7 @@ def test_a_client_comes_back_to_a_stream_that_gave_way() -> None:
 
 
 def test_changes_that_wait_come_when_a_stream_that_gave_way_is_taken_up() -> None:
-    """It is a stream to listen on like any other."""
+    """A resumed stream must get waiting changes like a new one."""
     one = client(sessions=sessions(max_streams=1))
     _, before = open_stream(one)
     second, _ = open_stream(one)
@@ -158,7 +159,7 @@ def test_changes_that_wait_come_when_a_stream_that_gave_way_is_taken_up() -> Non
 
 
 def test_what_nobody_has_read_follows_on_a_stream_that_gave_way() -> None:
-    """It is where the client listens now, as a new stream would be."""
+    """A resumed stream must get unread events of other streams, as a new one would."""
     one = client(sessions=sessions(max_streams=1))
     _, before = open_stream(one)
     second, _ = open_stream(one)

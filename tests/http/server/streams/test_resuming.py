@@ -1,4 +1,4 @@
-"""Broken streams: what is kept, and how a client resumes them."""
+"""Broken streams: which messages are kept, and how a client resumes."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ REVISIONS = pytest.mark.parametrize("revision", STREAMABLE)
 
 @REVISIONS
 def test_a_broken_connection_cancels_nothing(revision: str) -> None:
-    """SSE-009: the client cancels by a notification."""
+    """SSE-009: a legacy client cancels by a notification only."""
     one = client(revision)
     exchange = one.post(progressing())
     handle = asked(one.endpoint)
@@ -52,7 +52,7 @@ def test_a_broken_connection_cancels_nothing(revision: str) -> None:
 
 @REVISIONS
 def test_an_answer_waits_for_its_client(revision: str) -> None:
-    """c194: it is kept although nobody was there when it was made, and comes with the rest."""
+    """c194: a response without a connection must be kept, and sent when the client resumes."""
     one = client(revision)
     exchange = one.post(progressing())
     handle = asked(one.endpoint)
@@ -74,7 +74,7 @@ def test_an_answer_waits_for_its_client(revision: str) -> None:
 
 @REVISIONS
 def test_a_stream_goes_on_where_it_is_taken_up(revision: str) -> None:
-    """What comes later comes on the new connection."""
+    """Later messages must be sent on the new connection."""
     one = client(revision)
     exchange = one.post(progressing())
     handle = asked(one.endpoint)
@@ -92,7 +92,7 @@ def test_a_stream_goes_on_where_it_is_taken_up(revision: str) -> None:
 
 
 def test_a_stream_is_taken_from_a_connection_that_only_seems_to_live() -> None:
-    """The client knows better than the server which of its connections are gone."""
+    """The client knows sooner than the server which of its connections are broken."""
     one = client()
     exchange, before = open_stream(one)
     again, response = resumed(one, before.ids[-1])
@@ -106,7 +106,7 @@ def test_a_stream_is_taken_from_a_connection_that_only_seems_to_live() -> None:
 
 
 def test_a_get_stream_is_taken_up() -> None:
-    """What came meanwhile follows, once."""
+    """Missed messages must follow, each once."""
     one = client()
     exchange, before = open_stream(one)
     one.endpoint.send_notification("x/1", session=one.session)
@@ -121,7 +121,7 @@ def test_a_get_stream_is_taken_up() -> None:
 
 
 def test_the_stream_taken_up_last_is_the_newest() -> None:
-    """The client reads the stream that it resumed last."""
+    """The client reads the stream that it resumed last, so new messages must go there."""
     one = client()
     first, first_before = open_stream(one)
     first.receive_disconnect()
@@ -134,7 +134,7 @@ def test_the_stream_taken_up_last_is_the_newest() -> None:
 
 
 def test_streams_are_not_mixed() -> None:
-    """SSE-035: c192."""
+    """SSE-035 and c192: a replay must have the events of one stream only."""
     one = client()
     listening, _ = open_stream(one)
     exchange = one.post(progressing())
@@ -167,7 +167,7 @@ def test_streams_are_not_mixed() -> None:
 )
 @pytest.mark.parametrize("settings", [{}, {"sessions": sessions(event_log=None)}])
 def test_an_unknown_event_replays_nothing(last: str, settings: Any) -> None:
-    """c193: nor does that of another session, which is not even of this form."""
+    """c193: an id of another session, or of another form, must replay nothing."""
     one = client(**settings)
     _, before = open_stream(one)
     tag = before.ids[0].partition("-")[0] if before.ids else "00000000"
@@ -178,7 +178,7 @@ def test_an_unknown_event_replays_nothing(last: str, settings: Any) -> None:
 
 
 def test_an_event_of_another_session_replays_nothing() -> None:
-    """Both sessions have the same streams and numbers."""
+    """Both sessions have the same stream numbers, so the id must name the session too."""
     endpoint = new_endpoint()
     one, other = connect(endpoint), connect(endpoint)
     _, mine = open_stream(one)
@@ -189,7 +189,7 @@ def test_an_event_of_another_session_replays_nothing() -> None:
 
 
 def test_an_answer_without_a_way_back_is_lost_and_reported() -> None:
-    """No log, or no event of the stream was sent: the client cannot name it."""
+    """Without a log, or without a sent event, the client cannot resume."""
     for one in (client(), without_log()):
         exchange, handle = one.asked(tool_call(1))
         exchange.receive_disconnect()
@@ -200,7 +200,7 @@ def test_an_answer_without_a_way_back_is_lost_and_reported() -> None:
 
 
 def test_a_stream_that_was_started_early_has_a_way_back() -> None:
-    """Which is what `start_stream` is for; and `answers="sse"` does it for all."""
+    """`start_stream`, or `answers="sse"`, sends an event that the client can resume from."""
     for one in (client(), client(answers="sse")):
         exchange, handle = one.asked(tool_call(1))
         assert one.endpoint.start_stream(handle)
@@ -212,7 +212,7 @@ def test_a_stream_that_was_started_early_has_a_way_back() -> None:
 
 
 def test_questions_on_a_lost_stream_fail_at_once() -> None:
-    """`require_input` asks with requests here; without a stream it has an end, too."""
+    """Questions of `require_input` are requests here, and must end without a stream."""
     one = without_log()
     exchange, handle = one.asked(tool_call(1))
     one.endpoint.start_stream(handle)
@@ -224,7 +224,7 @@ def test_questions_on_a_lost_stream_fail_at_once() -> None:
 
 
 def test_questions_go_on_the_stream_of_the_request() -> None:
-    """And the next round comes when they are answered."""
+    """The next round must come when the questions are answered."""
     one = client()
     exchange, handle = one.asked(tool_call(1))
     assert one.endpoint.require_input(handle, {"r": {"method": "roots/list"}}, state="s")
@@ -243,7 +243,7 @@ def test_questions_go_on_the_stream_of_the_request() -> None:
 
 
 def test_a_long_request_needs_no_connection() -> None:
-    """SSE-017 to SSE-020: the server ends the connection, and the client comes back."""
+    """SSE-017 to SSE-020: the server ends the connection, and the client resumes."""
     one = client(sessions=sessions(retry_ms=700))
     exchange, handle = one.asked(tool_call(1))
     assert one.endpoint.close_stream(handle)
@@ -258,7 +258,7 @@ def test_a_long_request_needs_no_connection() -> None:
 
 
 def test_a_client_that_is_sent_away_is_told_how_long() -> None:
-    """SSE-019, SSE-021: a second, where nothing else was said."""
+    """SSE-019, SSE-021: the client must get a time to wait, a second by default."""
     one = client()
     listening, before = open_stream(one)
     exchange, handle = one.asked(tool_call(1))
@@ -270,7 +270,7 @@ def test_a_client_that_is_sent_away_is_told_how_long() -> None:
 
 
 def test_a_get_stream_can_be_closed_for_polling() -> None:
-    """SSE-021, with another time to wait."""
+    """SSE-021: the time to wait can be set for each closing."""
     one = client()
     exchange, before = open_stream(one)
     assert one.endpoint.close_stream(one.session, retry_ms=5)
@@ -285,7 +285,7 @@ def test_a_get_stream_can_be_closed_for_polling() -> None:
 
 @pytest.mark.parametrize("one", [client("2025-06-18"), without_log()], ids=["older", "no log"])
 def test_a_client_that_could_not_come_back_is_not_sent_away(one: Client) -> None:
-    """SSE-006: before 2025-11-25 the stream ends with the answer."""
+    """SSE-006: before 2025-11-25 the stream must stay open until the response."""
     exchange, handle = one.asked(tool_call(1))
 
     assert not one.endpoint.close_stream(handle)

@@ -1,4 +1,4 @@
-"""Which stream of a session carries a message, and what waits where none is open."""
+"""The stream of a session that carries a message, and messages that wait for a stream."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -55,7 +55,7 @@ OLDER = STREAMABLE[:-1]
 
 @REVISIONS
 def test_what_belongs_to_a_request_goes_on_its_stream(revision: str) -> None:
-    """SSE-002 and SSE-003; the answer comes last and ends it (SSE-008)."""
+    """SSE-002 and SSE-003: the response comes last and ends the stream (SSE-008)."""
     one = client(revision)
     listening, before = open_stream(one)
     exchange = one.post(progressing())
@@ -83,7 +83,7 @@ def test_what_belongs_to_a_request_goes_on_its_stream(revision: str) -> None:
 
 @REVISIONS
 def test_what_belongs_to_no_request_goes_on_the_get_stream(revision: str) -> None:
-    """SSE-022 to SSE-024."""
+    """SSE-022 to SSE-024: responses must not go there."""
     one = client(revision)
     listening, before = open_stream(one)
     running = one.post(progressing())
@@ -114,7 +114,7 @@ def test_what_belongs_to_no_request_goes_on_the_get_stream(revision: str) -> Non
 
 @pytest.mark.parametrize("revision", STREAMABLE)
 def test_a_stream_begins_with_an_event_to_come_back_to(revision: str) -> None:
-    """SSE-015: since 2025-11-25; older clients would take it for a message."""
+    """SSE-015: only since 2025-11-25, as older clients would take the event for a message."""
     one = client(revision, sessions=sessions(retry_ms=500))
     _, response = open_stream(one)
 
@@ -139,7 +139,7 @@ def test_without_a_log_events_have_no_ids() -> None:
 
 @REVISIONS
 def test_each_message_goes_on_one_stream(revision: str) -> None:
-    """SSE-027: on the newest; and one that has gone swallows nothing."""
+    """SSE-027: a message goes on the newest stream, and not on one whose client has left."""
     one = client(revision)
     first, first_before = open_stream(one)
     second, second_before = open_stream(one)
@@ -153,7 +153,7 @@ def test_each_message_goes_on_one_stream(revision: str) -> None:
 
 
 def test_get_streams_have_a_limit() -> None:
-    """The oldest makes room, which is reported; its client may come back."""
+    """The oldest stream must be ended and reported; its client may resume."""
     one = client(sessions=sessions(max_streams=2))
     streams = [open_stream(one) for _ in range(3)]
 
@@ -163,7 +163,7 @@ def test_get_streams_have_a_limit() -> None:
 
 
 def test_streams_that_nobody_reads_make_room_silently() -> None:
-    """A client that reconnects for ever without saying where it was leaves no trace."""
+    """A client that reconnects for ever without an event id must not fill the log."""
     one = client(sessions=sessions(max_streams=2))
     for _ in range(20):
         exchange, _ = open_stream(one)
@@ -192,7 +192,7 @@ def test_a_client_that_takes_no_stream_is_not_asked_there() -> None:
 
 
 def test_messages_wait_for_a_get_stream() -> None:
-    """In the log, up to its bound; they come on the next stream, and once."""
+    """Messages must wait in the log, up to its bound, and come once on the next stream."""
     one = client()
     question = one.endpoint.send_request("roots/list", session=one.session)
     one.endpoint.send_notification("x/y", session=one.session)
@@ -213,7 +213,7 @@ def test_messages_wait_for_a_get_stream() -> None:
 
 
 def test_without_a_log_nothing_waits() -> None:
-    """And nothing is lost without a word: c172."""
+    """c172: without a log, a message that cannot be sent must be reported."""
     one = without_log()
     question = one.endpoint.send_request("roots/list", session=one.session, timeout=60.0, now=1.0)
     ping = one.endpoint.ping(one.session)
@@ -231,7 +231,7 @@ def test_without_a_log_nothing_waits() -> None:
 
 @pytest.mark.parametrize("log", [True, False])
 def test_changes_wait_each_once(log: bool) -> None:
-    """A change says that a list is to be read again: once is enough."""
+    """Two changes of one list need one notification."""
     one = client() if log else without_log()
     one.endpoint.send_result(one.asked(call(1, "resources/subscribe", {"uri": FILE}))[1], {})
     for _ in range(5):
@@ -247,7 +247,7 @@ def test_changes_wait_each_once(log: bool) -> None:
 
 
 def test_changes_that_wait_have_a_limit() -> None:
-    """The endpoint does the same as a connection."""
+    """The limit must be that of a connection."""
     one = client(config=Config(max_held_changes=1))
     assert one.endpoint.publish(ToolsListChanged())
     assert not one.endpoint.publish(PromptsListChanged())
@@ -256,7 +256,7 @@ def test_changes_that_wait_have_a_limit() -> None:
 
 
 def test_changes_wait_while_a_client_does_not_read() -> None:
-    """Above the soft limit, and follow when it has read."""
+    """Above the soft limit changes must wait, and follow when the client has read."""
     one = connect(new_endpoint(config=Config(soft_unsent_bytes=100)))
     exchange, before = open_stream(one)
     for _ in range(10):
@@ -276,7 +276,7 @@ def test_changes_wait_while_a_client_does_not_read() -> None:
 
 @REVISIONS
 def test_a_cancelled_request_frees_its_connection(revision: str) -> None:
-    """c045: there is no answer, and the stream ends, empty where nothing had come."""
+    """c045: there must be no response, and the stream ends, also if it is empty."""
     one = client(revision)
     exchange, handle = one.asked(tool_call(4))
     assert answer(one.post(note("notifications/cancelled", {"requestId": 4}))).status == 202
@@ -291,7 +291,7 @@ def test_a_cancelled_request_frees_its_connection(revision: str) -> None:
 
 @pytest.mark.parametrize("is_timeout", [False, True])
 def test_a_cancellation_of_ours_outlives_the_stream_of_its_request(is_timeout: bool) -> None:
-    """The request on whose stream we asked is answered: the GET stream is left to say it on."""
+    """The stream of the request has ended, so the cancellation must go on the GET stream."""
     one = client()
     listening, before = open_stream(one)
     exchange, handle = one.asked(tool_call(1))
@@ -312,7 +312,7 @@ def test_a_cancellation_of_ours_outlives_the_stream_of_its_request(is_timeout: b
 
 
 def test_a_cancellation_of_ours_goes_where_its_request_went() -> None:
-    """As long as that stream is open it belongs there."""
+    """The cancellation must go on the stream of its request while that is open."""
     one = client()
     listening, before = open_stream(one)
     exchange, handle = one.asked(tool_call(1))
@@ -326,7 +326,7 @@ def test_a_cancellation_of_ours_goes_where_its_request_went() -> None:
 
 @pytest.mark.parametrize("is_gone", [False, True])
 def test_only_an_answer_is_reported_as_one(is_gone: bool) -> None:
-    """What is lost after it is some other message, whether it arrived or not."""
+    """A message that is lost after the response must not be reported as a lost response."""
     one = without_log()
     exchange, handle = one.asked(tool_call(1))
     if is_gone:
@@ -340,7 +340,7 @@ def test_only_an_answer_is_reported_as_one(is_gone: bool) -> None:
 
 @pytest.mark.parametrize("is_modern", [False, True])
 def test_an_answer_that_was_never_taken_is_reported(is_modern: bool) -> None:
-    """Its client went in the meantime. Once taken it is the transport's, whatever happens."""
+    """If the client leaves before the transport takes the response, it is lost."""
     endpoint = new_endpoint()
     one = connect(endpoint)
     session = None if is_modern else one.session
@@ -359,7 +359,7 @@ def test_an_answer_that_was_never_taken_is_reported(is_modern: bool) -> None:
 
 
 def test_what_waits_follows_where_two_streams_were_closed_before_they_were_read() -> None:
-    """The message was on the first stream, and the next GET looked at the second one only."""
+    """The message was on the first stream, and the next GET replayed the second one only."""
     endpoint = new_endpoint(sessions=sessions(event_log=MemoryEventLog))
     one = connect(endpoint)
     assert endpoint.send_log("error", "x", session=one.session)
@@ -372,19 +372,19 @@ def test_what_waits_follows_where_two_streams_were_closed_before_they_were_read(
 
 
 def logged(response: Any) -> list[Any]:
-    """What the messages of a response are about."""
+    """The values in the log messages of a response."""
     return [message["params"]["data"] for message in response.messages]
 
 
 def two_read(one: Client) -> tuple[ServerExchange, str, ServerExchange, str]:
-    """Two GET streams of a client, each with the id of its first event, which the client has."""
+    """Two GET streams of a client, each with its first event, which the client has received."""
     first, begun = open_stream(one)
     second, also = open_stream(one)
     return first, begun.ids[-1], second, also.ids[-1]
 
 
 def test_what_waits_follows_where_the_client_takes_up_another_stream() -> None:
-    """A client that names the last event it has seen would never have got the message."""
+    """A client that resumes another stream would never have got the message."""
     one = client()
     first, id, second, _ = two_read(one)
     for exchange in (first, second):
@@ -398,7 +398,7 @@ def test_what_waits_follows_where_the_client_takes_up_another_stream() -> None:
 
 
 def test_what_waits_on_two_streams_comes_with_one_get() -> None:
-    """One GET brought what waited on one of them, and the rest waited for the next GET."""
+    """One GET replayed the messages of one stream, and the rest waited for the next GET."""
     one = client()
     first, id, second, _ = two_read(one)
     for exchange in (first, second):
@@ -418,7 +418,7 @@ def test_what_waits_on_two_streams_comes_with_one_get() -> None:
 
 
 def test_what_waits_follows_beside_a_stream_that_is_read() -> None:
-    """The next GET made a stream of its own, as another one was read."""
+    """With another stream open, the next GET opened a new one without the waiting messages."""
     one = client()
     reader, _, second, id = two_read(one)
     assert one.endpoint.send_log("error", "read", session=one.session)
@@ -432,7 +432,7 @@ def test_what_waits_follows_beside_a_stream_that_is_read() -> None:
 
 
 def test_what_waits_goes_where_something_waits_already() -> None:
-    """Messages keep their order: what comes later waits behind what came earlier."""
+    """Messages must keep their order, so later ones wait behind earlier ones."""
     one = client()
     assert one.endpoint.send_log("error", 1, session=one.session)
     first = one.get()
@@ -446,7 +446,7 @@ def test_what_waits_goes_where_something_waits_already() -> None:
 
 @pytest.mark.parametrize("is_taken_up", [False, True])
 def test_what_was_not_taken_off_an_exchange_was_not_sent(is_taken_up: bool) -> None:
-    """The client was gone before the transport took the message, which only the log has then."""
+    """If the client leaves before the transport takes a message, it must be sent from the log."""
     one = client()
     exchange, begun = open_stream(one)
     assert one.endpoint.send_log("error", "x", session=one.session)
@@ -472,14 +472,14 @@ class FailingLog:
         return self._log.append(stream, event, message)
 
     def replay(self, stream: int, after: int) -> Sequence[tuple[int, bytes]] | None:
-        """What followed on a stream, or an error."""
+        """The events after this one on its stream, or an error."""
         if self.is_failing:
             raise OSError("the database is away")
         return self._log.replay(stream, after)
 
 
 def unread_streams(one: Client, number: int) -> None:
-    """Many GET streams of a client, each with a message that was never sent: its own number."""
+    """Many GET streams of a client, each with an unsent message: its own number."""
     opened = [open_stream(one) for _ in range(number)]
     for exchange, _ in opened:
         exchange.receive_disconnect()
@@ -491,7 +491,7 @@ def unread_streams(one: Client, number: int) -> None:
 
 @pytest.mark.parametrize("number", [2, 400])
 def test_what_streams_have_lost_is_not_looked_for_again_and_again(number: int) -> None:
-    """A client could have the server go from one to the other until its stack was full."""
+    """A client could make the server follow its streams until the stack was full."""
     log = partial(MemoryEventLog, max_events=number * 2)
     one = client(sessions=sessions(event_log=log, max_streams=number))
     unread_streams(one, number)
@@ -511,7 +511,7 @@ def test_what_streams_have_lost_is_not_looked_for_again_and_again(number: int) -
 
 
 def test_what_waits_on_two_streams_stays_where_the_log_fails() -> None:
-    """It follows with the first GET after that: it is not lost."""
+    """After a failure of the log, the message must follow with the next GET."""
     log = FailingLog()
     one = client(sessions=sessions(event_log=lambda: log))
     unread_streams(one, 2)

@@ -1,4 +1,4 @@
-"""Streams and time: signs of life, and requests of the server without a response."""
+"""Streams and time: keep-alive comments, and requests of the server without a response."""
 
 import pytest
 
@@ -26,7 +26,7 @@ from tests.support.wire import INITIALIZED
 
 
 def test_a_silent_stream_gets_comments() -> None:
-    """SSE-038: proxies cut what is silent for long."""
+    """SSE-038: proxies close connections that are silent for long."""
     one = connect(new_endpoint(keep_alive=15.0), now=0.0)
     exchange = one.get(now=0.0)
     before = answer(exchange)
@@ -48,7 +48,7 @@ def test_a_silent_stream_gets_comments() -> None:
 
 
 def test_comments_can_be_switched_off() -> None:
-    """Where nothing is in between."""
+    """Without a proxy no comments are needed."""
     one = connect(new_endpoint(keep_alive=None), now=0.0)
     one.get(now=0.0)
 
@@ -59,7 +59,7 @@ def test_comments_can_be_switched_off() -> None:
 
 
 def test_requests_time_out() -> None:
-    """Timers of all sessions are in one table."""
+    """The timers of all sessions are in one table."""
     endpoint = new_endpoint(keep_alive=None)
     one, other = connect(endpoint, now=0.0), connect(endpoint, now=0.0)
     first, second = answer(one.get()), answer(other.get())
@@ -76,7 +76,7 @@ def test_requests_time_out() -> None:
 
 
 def test_a_timeout_without_a_stream_says_nothing_to_nobody() -> None:
-    """The notification that it is cancelled is lost with the stream."""
+    """Without a stream the cancellation must be dropped."""
     one = client(sessions=sessions(event_log=None), keep_alive=None)
     exchange = one.get(now=0.0)
     slow = one.endpoint.send_request("roots/list", session=one.session, timeout=30.0)
@@ -93,7 +93,7 @@ def test_a_timeout_without_a_stream_says_nothing_to_nobody() -> None:
 
 
 def test_nothing_is_asked_before_the_session_is_open() -> None:
-    """LIFE-006: the lifecycle is that of a connection."""
+    """LIFE-006: the states of a session are those of a connection."""
     from tests.support.http.server_endpoint import post
     from tests.support.wire import initialize
 
@@ -108,7 +108,7 @@ def test_nothing_is_asked_before_the_session_is_open() -> None:
 
 
 def test_an_ended_session_can_be_asked_nothing() -> None:
-    """Its machine is closed."""
+    """A request to an ended session must raise."""
     one = client()
     one.endpoint.end_session(one.session)
     with pytest.raises(LocalProtocolError, match="OWN-021"):

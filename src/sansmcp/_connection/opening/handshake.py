@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .._rules.messages import judge_capabilities
-from .._rules.state_tables import PhaseTrigger, State, StateTrigger
-from .._spec.errors import LocalProtocolError
-from .._wire.setting_checks import check_text, names_in
-from .._wire.values import JSONObject, is_list, is_object
-from .core import Core, MethodPart
-from .events import (
+from ..._rules.messages import judge_capabilities
+from ..._rules.state_tables import PhaseTrigger, State, StateTrigger
+from ..._spec.errors import LocalProtocolError
+from ..._wire.setting_checks import check_text, names_in
+from ..._wire.values import JSONObject, is_list, is_object
+from ..core import Core, MethodPart
+from ..events import (
     CancelCause,
     CloseCause,
     ConnectionFailed,
@@ -25,10 +25,10 @@ from .events import (
     RequestAnswered,
     RequestFailed,
 )
-from .handles import IncomingRequest, Purpose, Start
-from .incoming import IncomingRequests
-from .outgoing import Outcome, OutgoingRequests, RequestOwner
-from .pings import Pings
+from ..handles import IncomingRequest, Purpose, Start
+from ..incoming import IncomingRequests
+from ..outgoing import Outcome, OutgoingRequests, RequestOwner
+from ..pings import Pings
 
 _FAILURES = {
     FailureReason.TIMED_OUT: FailureCause.TIMED_OUT,

@@ -5,23 +5,24 @@ Source: MCP 2026-07-28, basic/patterns/subscriptions.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from .._rules.messages import null_member
-from .._rules.request_meta import SUBSCRIPTION_ID
-from .._rules.sending import Breach, judge_request, null_members, without_nulls
-from .._rules.subscription_filters import (
+from ..._rules.messages import null_member
+from ..._rules.request_meta import SUBSCRIPTION_ID
+from ..._rules.sending import Breach, judge_request, null_members, without_nulls
+from ..._rules.subscription_filters import (
     FILTERS,
     RESOURCES,
+    TASK_IDS,
     Resources,
     judge_filter,
     judge_honoured,
 )
-from .._spec.errors import LocalProtocolError
-from .._spec.methods import FILTER
-from .._wire.values import JSONObject, id_key, is_object
-from .core import Core
-from .events import (
+from ..._spec.errors import LocalProtocolError
+from ..._spec.methods import FILTER
+from ..._wire.values import JSONObject, id_key, is_object
+from ..core import Core
+from ..events import (
     ErrorReceived,
     FailureReason,
     MessageIgnored,
@@ -31,11 +32,15 @@ from .events import (
     SubscriptionEnd,
     SubscriptionEnded,
 )
-from .handles import OutgoingRequest, Purpose, Subscription
-from .incoming import IncomingRequests
-from .modern_messages import ModernMessages
-from .notifications import LISTEN
-from .outgoing import Outcome, OutgoingRequests
+from ..handles import OutgoingRequest, Purpose, Subscription
+from ..incoming import IncomingRequests
+from ..modern_messages import ModernMessages
+from ..notifications import LISTEN
+from ..outgoing import Outcome, OutgoingRequests
+
+if TYPE_CHECKING:
+    from ..caching.cached_responses import CachedResponses
+    from ..tasks.follower import TaskFollower
 
 _FAILURES: Final = {
     FailureReason.CANCELLED: SubscriptionEnd.CANCELLED,
@@ -54,9 +59,14 @@ def _is_tagged(params: JSONObject) -> bool:
 
 
 class ClientSubscriptions:
-    """Sends `subscriptions/listen`, and judges the notifications for each subscription."""
+    """Sends `subscriptions/listen`, and judges the notifications for each subscription.
 
-    __slots__ = ("_core", "_incoming", "_messages", "_outgoing")
+    Attributes:
+        cached: With a cache, the part that uses it; else None.
+        follower: The part that follows tasks of the server; None: tasks are not turned on.
+    """
+
+    __slots__ = ("_core", "_incoming", "_messages", "_outgoing", "cached", "follower")
 
     def __init__(
         self,
@@ -69,6 +79,8 @@ class ClientSubscriptions:
         self._messages = messages
         self._outgoing = outgoing
         self._incoming = incoming
+        self.cached: CachedResponses | None = None
+        self.follower: TaskFollower | None = None
 
     def listen(
         self,
@@ -92,7 +104,8 @@ class ClientSubscriptions:
         if timeout is not None:
             self._outgoing.check_timeouts(timeout, None, now)
         self._outgoing.check_room()
-        body = self._messages.with_envelope(params, meta)
+        of_tasks = TASK_IDS in notifications
+        body = self._messages.with_envelope(params, meta, tasks=of_tasks)
         asked: Any = self._core.codec.decode(self._core.encode(notifications))
         if now is not None:
             self._core.tell(now)
@@ -113,6 +126,8 @@ class ClientSubscriptions:
         if self._core.conversation.dialect.is_modern and (
             method in FILTERS or method == _ACKNOWLEDGED
         ):
+            if self.cached is not None:
+                self.cached.changed(method, params, self._subscribed_uris(params))
             self._notified(method, params)
             return True
         if method == "notifications/message" and _is_tagged(params):
@@ -156,6 +171,9 @@ class ClientSubscriptions:
         else:
             reason = SubscriptionEnd.ENDED
             self._judge_end(subscription, call, outcome.result)
+        if self.follower is not None and subscription._acknowledged is not None:
+            ids: Any = subscription._acknowledged.get(TASK_IDS, ())
+            self.follower.unsubscribed(ids)
         self._core.events.append(
             SubscriptionEnded(
                 subscription=subscription,
@@ -170,6 +188,16 @@ class ClientSubscriptions:
         )
 
     # ------------------------------------------------------------------------------------- helpers
+
+    def _subscribed_uris(self, params: JSONObject) -> list[str]:
+        """The resources of the subscription that a notification names."""
+        meta: Any = params.get("_meta")
+        key = id_key(meta.get(SUBSCRIPTION_ID)) if is_object(meta) else None
+        call = None if key is None else self._outgoing.calls.get(key)
+        subscription = None if call is None else call._subject
+        asked = subscription._asked if isinstance(subscription, Subscription) else {}
+        uris: list[str] = asked.get(RESOURCES, [])
+        return uris
 
     def _notified(self, method: str, params: JSONObject) -> None:
         """Deliver a notification with the subscription that it names, or report its breach."""
@@ -216,6 +244,9 @@ class ClientSubscriptions:
         subscription._acknowledged = kept
         uris: Any = kept.get(RESOURCES, ())
         subscription._granted = Resources(uris)
+        if self.follower is not None:
+            ids: Any = kept.get(TASK_IDS, ())
+            self.follower.subscribed(ids)
         self._core.events.append(
             SubscriptionAcknowledged(subscription=subscription, notifications=honoured)
         )

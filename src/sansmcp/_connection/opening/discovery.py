@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .._rules.request_meta import SERVER_INFO
-from .._rules.state_tables import Phase, PhaseTrigger, State
-from .._spec.errors import ErrorCode, LocalProtocolError
-from .._spec.modern_methods import MODERN_REVISION
-from .._wire.values import JSONObject, is_object
-from .core import Core, MethodPart
-from .events import ErrorReceived, FailureCause, FailureReason, Ready, RequestFailed
-from .handles import IncomingRequest, OutgoingRequest, Purpose, Start
+from ..._rules.request_meta import SERVER_INFO
+from ..._rules.state_tables import Phase, PhaseTrigger, State
+from ..._spec.errors import ErrorCode, LocalProtocolError
+from ..._spec.modern_methods import MODERN_REVISION
+from ..._wire.values import JSONObject, is_object
+from ..core import Core, MethodPart
+from ..events import ErrorReceived, FailureCause, FailureReason, Ready, RequestFailed
+from ..handles import IncomingRequest, OutgoingRequest, Purpose, Start
+from ..incoming import IncomingRequests
+from ..modern_messages import ModernMessages
+from ..outgoing import Outcome, OutgoingRequests
+from ..pings import Pings
 from .handshake import ClientHandshake, listed
-from .incoming import IncomingRequests
-from .modern_messages import ModernMessages
-from .outgoing import Outcome, OutgoingRequests
-from .pings import Pings
 
 _DISCOVER: Final = "server/discover"
 _MODERN_ERRORS: Final = frozenset(

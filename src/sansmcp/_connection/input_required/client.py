@@ -8,25 +8,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._rules.messages import judge_input_required, null_member
-from .._rules.request_meta import LIBRARY_KEYS
-from .._rules.sending import (
+from ..._rules.messages import judge_input_required, null_member
+from ..._rules.request_meta import LIBRARY_KEYS
+from ..._rules.sending import (
     Breach,
     judge_question,
     question_without_nulls,
     result_shape_breach,
     without_nulls,
 )
-from .._rules.state_tables import State
-from .._spec.errors import LocalProtocolError
-from .._wire.setting_checks import check_flag
-from .._wire.values import JSONObject, ProgressToken, is_object
-from .core import Core
-from .events import FailureReason, InputRequired, RequestFailed
-from .handles import OutgoingRequest, Purpose
-from .incoming_responses import invalid
-from .modern_messages import ModernMessages
-from .outgoing import Outcome, OutgoingRequests
+from ..._rules.state_tables import State
+from ..._spec.errors import LocalProtocolError
+from ..._wire.setting_checks import check_flag
+from ..._wire.values import JSONObject, ProgressToken, is_object
+from ..core import Core
+from ..events import FailureReason, InputRequired, RequestFailed
+from ..handles import OutgoingRequest, Purpose, TaskFollowing
+from ..incoming_responses import invalid
+from ..modern_messages import ModernMessages
+from ..outgoing import Outcome, OutgoingRequests
 
 _EMPTY: JSONObject = {}
 _ALIEN = frozenset({"id", "jsonrpc", "resultType"})
@@ -65,7 +65,7 @@ class InputRequiredClient:
         questions, state, peer = asked
         if peer is not self._core.peer:
             raise LocalProtocolError("OWN-022", f"{call!r} belongs to another connection")
-        responses = self._checked_responses(questions, responses)
+        responses = self.checked_responses(questions, responses)
         self._outgoing.check_room()
         if log_level is not None:
             meta = self._messages.with_level(meta, log_level)
@@ -88,6 +88,8 @@ class InputRequiredClient:
         renewed._body = bare
         renewed._rounds = call._rounds
         renewed._route = call._route
+        if call._following is not None:
+            renewed._following = TaskFollowing(renewed)
         renewed.data = data
         if renewed._token is not None:
             self._outgoing.tokens[renewed._token] = renewed
@@ -127,7 +129,7 @@ class InputRequiredClient:
         call._asked = asked, state, self._core.peer
         return InputRequired(request=call, questions=questions), None
 
-    def _checked_responses(
+    def checked_responses(
         self, questions: Mapping[str, str], responses: Mapping[str, JSONObject]
     ) -> dict[str, JSONObject]:
         """The answers without null members; raises `LocalProtocolError` if one is not valid.
@@ -151,6 +153,9 @@ class InputRequiredClient:
             wrong = result_shape_breach(spec, False, given)
             if wrong is not None and self._core.checks_shape:
                 raise LocalProtocolError("MRTR-020", f"the answer to {name!r}: {wrong}")
+            if self._core.payloads is not None:
+                revision = self._core.conversation.dialect.revision
+                self._core.payloads.check_result(method, given, None, revision)
             checked[name] = given
         if unknown := responses.keys() - questions.keys():
             raise LocalProtocolError("MRTR-019", f"{min(unknown, key=str)!r} was not asked")
@@ -212,6 +217,12 @@ class InputRequiredClient:
                 if not breach.tolerated:
                     return breach
                 self._core.report(breach, request=call)
+            if self._core.payloads is not None:
+                breach = self._core.payloads.judge_params(
+                    question["method"], question.get("params", {}), conversation.dialect.revision
+                )
+                if breach is not None:
+                    return breach
         return None
 
     def _ask_again(self, call: OutgoingRequest, state: str) -> None:

@@ -13,12 +13,12 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from .._spec.errors import LocalProtocolError
-from .._wire.values import JSONObject
-from .handles import IncomingRequest
+from ..._spec.errors import LocalProtocolError
+from ..._wire.values import JSONObject
+from ..handles import IncomingRequest
 
 if TYPE_CHECKING:
-    from .config import Config
+    from ..config import Config
 
 _VERSION: Final = "s2"
 _NOT_OF_THE_REQUEST: Final = ("_meta", "inputResponses", "requestState")
@@ -74,6 +74,8 @@ def seal(state: str, request: IncomingRequest, keys: Sequence[bytes], *, expires
 
 def unseal(sealed: str, request: IncomingRequest, keys: Sequence[bytes], *, at: float) -> str:
     """The state out of its seal, which any of the keys may have made.
+
+    Keeps MRTR-015.
 
     Args:
         sealed: The text that `seal` has returned.

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from .._wire.values import JSONObject, Record
+from ..._wire.values import JSONObject, Record
 
 
 @final

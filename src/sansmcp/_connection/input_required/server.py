@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .._rules.conversation import Peer
-from .._rules.sending import (
+from ..._rules.conversation import Peer
+from ..._rules.sending import (
     Breach,
     judge_question,
     judge_request,
@@ -20,19 +20,19 @@ from .._rules.sending import (
     question_without_nulls,
     without_nulls,
 )
-from .._rules.state_tables import REQUESTS, RequestState, RequestTrigger
-from .._spec.errors import ErrorCode, LocalProtocolError
-from .._spec.methods import META
-from .._spec.modern_methods import MODERN_REVISION
-from .._wire.setting_checks import is_number
-from .._wire.values import JSONObject, is_object
-from .core import Core
-from .events import ErrorReceived, FailureReason, RequestAnswered, RequestReceived, ResponseReceived
-from .handles import BridgedQuestions, IncomingRequest, OutgoingRequest, Purpose
-from .incoming import IncomingRequests
-from .intake import BAD_STATE, Intake
-from .modern_messages import ModernMessages
-from .outgoing import INPUT_MEMBERS, Outcome, OutgoingRequests
+from ..._rules.state_tables import REQUESTS, RequestState, RequestTrigger
+from ..._spec.errors import ErrorCode, LocalProtocolError
+from ..._spec.methods import META
+from ..._spec.modern_methods import MODERN_REVISION
+from ..._wire.setting_checks import is_number
+from ..._wire.values import JSONObject, is_object
+from ..core import Core
+from ..events import ErrorReceived, RequestAnswered, RequestReceived, ResponseReceived
+from ..handles import BridgedQuestions, IncomingRequest, OutgoingRequest, Purpose
+from ..incoming import IncomingRequests
+from ..intake import BAD_STATE, Intake
+from ..modern_messages import ModernMessages
+from ..outgoing import INPUT_MEMBERS, Outcome, OutgoingRequests
 from .request_state import LAST, NO_PRINCIPAL_KEY, seal
 
 _OPEN = RequestState.OPEN
@@ -46,6 +46,49 @@ def needs_session(method: str, peer: Peer) -> str:
         f"{method} needs a session: a client of revision {peer.revision} cannot be asked by a "
         "server without sessions"
     )
+
+
+def checked_questions(
+    core: Core, peer: Peer, questions: Mapping[str, JSONObject]
+) -> dict[str, JSONObject]:
+    """The questions to a client without null members.
+
+    Keeps CAP-007.
+
+    Raises:
+        LocalProtocolError: A question is not valid, or needs a capability that the client did not
+            declare.
+    """
+    if not isinstance(questions, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+        raise LocalProtocolError("OWN-014", f"questions are a mapping, not {questions!r:.40}")
+    dialect = core.registry.dialects[MODERN_REVISION]
+    gates = core.registry.open_gates(peer.capabilities)
+    checked: dict[str, JSONObject] = {}
+    undeclared: Breach | None = None
+    needed: JSONObject = {}
+    for name, question in questions.items():
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+            raise LocalProtocolError("MRTR-005", f"a key is a string, not {name!r:.40}")
+        if is_object(question):
+            question, _ = question_without_nulls(dialect, question)
+        breach = judge_question(dialect, gates, question, core.checks_shape)
+        checked[name] = question
+        if breach is None:
+            if core.payloads is not None:
+                params = question.get("params", {})
+                core.payloads.check_params(question["method"], params, None, MODERN_REVISION)
+            continue
+        if breach.rule != "MRTR-008":
+            raise breach.error()
+        undeclared = undeclared or breach
+        params = question.get("params", {})
+        for gate in missing_gates(dialect.inputs[question["method"]], gates, params):
+            node = needed
+            for part in core.registry.gates[gate]:
+                node = node.setdefault(part, {})
+    if undeclared is not None:
+        raise LocalProtocolError(undeclared.rule, undeclared.text, needed)
+    return checked
 
 
 class InputRequiredServer:
@@ -154,59 +197,33 @@ class InputRequiredServer:
         """Cancel the questions of a round that are not answered yet."""
         pending, bridge.pending = bridge.pending, {}
         for call in pending:
-            text = "the question is not needed any more"
-            message = self._outgoing.cancellation(call, text)
-            self._outgoing.abandon(call, FailureReason.CANCELLED, text, message)
+            self._outgoing.withdraw(call, "the question is not needed any more")
 
     # ------------------------------------------------------------------------------------- helpers
 
     def _checked_questions(
         self, request: IncomingRequest, questions: Mapping[str, JSONObject], state: str | None
     ) -> dict[str, JSONObject]:
-        """The questions without null members; raises `LocalProtocolError` if one is not valid.
-
-        Keeps CAP-007.
-        """
+        """The questions without null members; raises `LocalProtocolError` if one is not valid."""
         spec = request._spec
         dialect = self._core.registry.dialects[MODERN_REVISION]
         modern = dialect.requests[self._core.other].get(request._method)
         if modern is None or not modern.allows_questions or spec is None:
             text = f"{request._method} is not answered with questions"
             raise LocalProtocolError("MRTR-003", text)
-        if not isinstance(questions, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
-            raise LocalProtocolError("OWN-014", f"questions are a mapping, not {questions!r:.40}")
         if not questions and state is None:
             raise LocalProtocolError("MRTR-004", "neither questions nor a state were given")
         if state is not None and not isinstance(state, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise LocalProtocolError("OWN-014", f"a state is a string, not {state!r:.40}")
-        gates = self._core.registry.open_gates(request._peer.capabilities)
-        checked: dict[str, JSONObject] = {}
-        undeclared: Breach | None = None
-        needed: JSONObject = {}
-        for name, question in questions.items():
-            if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
-                raise LocalProtocolError("MRTR-005", f"a key is a string, not {name!r:.40}")
-            if is_object(question):
-                question, _ = question_without_nulls(dialect, question)
-            breach = judge_question(dialect, gates, question, self._core.checks_shape)
-            checked[name] = question
-            if breach is None:
-                continue
-            if breach.rule != "MRTR-008":
-                raise breach.error()
-            undeclared = undeclared or breach
-            params = question.get("params", {})
-            for gate in missing_gates(dialect.inputs[question["method"]], gates, params):
-                node = needed
-                for part in self._core.registry.gates[gate]:
-                    node = node.setdefault(part, {})
-        if undeclared is not None:
-            if self._core.is_shared and not request._is_modern:
+        try:
+            return checked_questions(self._core, request._peer, questions)
+        except LocalProtocolError as error:
+            if error.rule == "MRTR-008" and self._core.is_shared and not request._is_modern:
                 # Without a session the capabilities of a legacy client are unknown.
                 method = next(iter(questions.values()))["method"]
-                raise LocalProtocolError("STATE-006", needs_session(method, request._peer), needed)
-            raise LocalProtocolError(undeclared.rule, undeclared.text, needed)
-        return checked
+                text = needs_session(method, request._peer)
+                raise LocalProtocolError("STATE-006", text, error.needed) from None
+            raise
 
     def _questions_body(
         self,
@@ -264,6 +281,9 @@ class InputRequiredServer:
             )
             if breach is not None and not breach.tolerated:
                 raise breach.error()
+            if self._core.payloads is not None:
+                revision = conversation.dialect.revision
+                self._core.payloads.check_params(method, params, None, revision)
             bodies[name] = method, self._core.encode_object(params, None) if params else b""
         if len(self._outgoing.calls) + len(bodies) > self._core.config.max_requests:
             raise LocalProtocolError(

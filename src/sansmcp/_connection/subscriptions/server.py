@@ -7,23 +7,26 @@ basic/patterns/subscriptions.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from .._rules.messages import null_member
-from .._rules.request_meta import SUBSCRIPTION_ID
-from .._rules.sending import judge_notification, null_members, without_nulls
-from .._rules.state_tables import State
-from .._rules.subscription_filters import FILTERS, judge_filter
-from .._spec.errors import ErrorCode, LocalProtocolError
-from .._spec.methods import FILTER
-from .._wire.values import JSONObject, is_object
+from ..._rules.messages import null_member
+from ..._rules.request_meta import SUBSCRIPTION_ID
+from ..._rules.sending import judge_notification, null_members, without_nulls
+from ..._rules.state_tables import State
+from ..._rules.subscription_filters import FILTERS, TASK_IDS, judge_filter
+from ..._spec.errors import ErrorCode, LocalProtocolError
+from ..._spec.methods import FILTER
+from ..._wire.values import JSONObject, is_object
+from ..core import Core, MethodPart
+from ..events import CancelCause, LimitReached, ListenerAdded, ListenerRemoved
+from ..handles import IncomingRequest, Listener
+from ..incoming import IncomingRequests
+from ..modern_messages import ModernMessages
+from ..notifications import LISTEN
 from .changes import Change, ResourceUpdated, change_method, change_params
-from .core import Core, MethodPart
-from .events import CancelCause, LimitReached, ListenerAdded, ListenerRemoved
-from .handles import IncomingRequest, Listener
-from .incoming import IncomingRequests
-from .modern_messages import ModernMessages
-from .notifications import LISTEN
+
+if TYPE_CHECKING:
+    from ..tasks.subscriptions import TaskSubscriptions
 
 _GATES = {
     "toolsListChanged": "tools.listChanged",
@@ -155,6 +158,7 @@ class Listeners(MethodPart):
         of_kind: The listeners of each kind of list change, by member of the filter.
         of_uri: The listeners of each URI. Both tables are None before the first listener, as most
             connections have none.
+        tasks: The subscriptions to tasks; None: tasks are not turned on.
     """
 
     __slots__ = (
@@ -166,6 +170,7 @@ class Listeners(MethodPart):
         "listeners",
         "of_kind",
         "of_uri",
+        "tasks",
     )
 
     def __init__(
@@ -184,7 +189,8 @@ class Listeners(MethodPart):
         # With these tables the cost of a change depends on its own listeners only.
         self.of_kind: dict[str, dict[Listener, None]] | None = None
         self.of_uri: dict[str, dict[Listener, None]] | None = None
-        self._uri_count = 0  # of all listeners; a URI counts once per listener
+        self._uri_count = 0  # of all listeners; a URI counts once per listener, and so does a task
+        self.tasks: TaskSubscriptions | None = None
 
     # -------------------------------------------------------------------- verbs of the application
 
@@ -209,8 +215,10 @@ class Listeners(MethodPart):
             chosen = frozenset(wish.get(_URIS, ()))
             listener._kinds = tuple(name for name in listener._kinds if wish.get(name))
             listener._uris = tuple(uri for uri in listener._uris if uri in chosen)
+            chosen = frozenset(wish.get(TASK_IDS, ()))
+            listener._wanted = tuple(id for id in listener._wanted if id in chosen)
             self._file(listener)
-        self._send_acknowledgement(listener)
+        self._acknowledge(listener)
         if self._core.needs_settle:
             self._core.settle()
         return listener
@@ -266,11 +274,16 @@ class Listeners(MethodPart):
             self._incoming.refuse_breach(request, breach)
             return True
         assert self._core.modern is not None  # no other conversation has this method
+        wanted: tuple[str, ...] = ()
+        if self.tasks is not None:
+            if not self.tasks.judge_filter(request, asked):
+                return True
+            wanted = tuple(dict.fromkeys(asked.get(TASK_IDS, ())))
         kinds, uris = _honoured(asked, self._core.modern.gates[self._core.side])
-        if not self._has_room_for(uris):
+        if not self._has_room_for((*uris, *wanted)):
             self._refuse_listener(request)
             return True
-        listener = Listener(request, self._core.encode_id(request._id), kinds, uris)
+        listener = Listener(request, self._core.encode_id(request._id), kinds, uris, wanted)
         request._subject = listener
         if request._token is not None:  # a listener gets no progress (SUBS-017)
             self._incoming.release_token(request._token)
@@ -279,7 +292,7 @@ class Listeners(MethodPart):
         self._file(listener)
         if LISTEN in self._core.config.manual:
             return False
-        self._send_acknowledgement(listener)
+        self._acknowledge(listener)
         return True
 
     def check_result(self, request: IncomingRequest, result: JSONObject) -> None:
@@ -372,7 +385,15 @@ class Listeners(MethodPart):
             request, ErrorCode.INTERNAL_ERROR, "too many subscriptions", {"reason": text}
         )
 
-    def _send_acknowledgement(self, listener: Listener) -> None:
+    def _acknowledge(self, listener: Listener) -> None:
+        """Acknowledge a listener, as soon as the tasks in its filter are looked up."""
+        if listener._wanted:
+            assert self.tasks is not None  # else no tasks are in the filter
+            self.tasks.filter(listener, listener._wanted)
+        else:
+            self.send_acknowledgement(listener)
+
+    def send_acknowledgement(self, listener: Listener) -> None:
         """Queue the acknowledgement of a listener, and the changes that were held until then.
 
         Keeps SUBS-004, SUBS-009.
@@ -425,7 +446,7 @@ class Listeners(MethodPart):
 
     def _file(self, listener: Listener) -> None:
         """Add a listener to the tables of kinds and URIs."""
-        self._uri_count += len(listener._uris)
+        self._uri_count += len(listener._uris) + len(listener._wanted)
         if self.of_kind is None or self.of_uri is None:
             self.of_kind, self.of_uri = {}, {}
         for uri in listener._uris:
@@ -435,7 +456,7 @@ class Listeners(MethodPart):
 
     def _unfile(self, listener: Listener) -> None:
         """Remove a listener from the tables of kinds and URIs."""
-        self._uri_count -= len(listener._uris)
+        self._uri_count -= len(listener._uris) + len(listener._wanted)
         for table, names in ((self.of_uri, listener._uris), (self.of_kind, listener._kinds)):
             assert table is not None  # the listener is in them
             for name in names:
@@ -448,6 +469,8 @@ class Listeners(MethodPart):
         # Keeps SUBS-012.
         del self.listeners[listener._request]
         self._unfile(listener)
+        if self.tasks is not None:
+            self.tasks.forget_listener(listener)
 
 
 class ChangePublisher:

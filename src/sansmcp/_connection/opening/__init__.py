@@ -1,0 +1,1 @@
+"""How a conversation opens: `handshake` in legacy revisions, `discovery` in 2026-07-28."""
