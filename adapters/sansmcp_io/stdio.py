@@ -158,10 +158,12 @@ class ProcessEnd:
         self._kill_after: Final = kill_after
         self._has_group: bool = HAS_PROCESS_GROUPS
 
-    def insist(self) -> Generator[float, None, None]:
+    def end_process(self) -> Generator[float, None, None]:
         """Yield the seconds to wait for the end of the process, with a signal after each wait.
 
         Close its input first, and wait without a limit after the last signal.
+
+        Keeps STDIO-013, STDIO-014.
         """
         for name, number, seconds in (
             ("terminate", _TERMINATE, self._terminate_after),
@@ -175,8 +177,8 @@ class ProcessEnd:
             else:
                 self._kill()
 
-    def noticed(self) -> None:
-        """The process has ended: its number is free, unless its group has other members."""
+    def process_ended(self) -> None:
+        """Note the end of the process: its number is free, unless its group has other members."""
         self._has_group = self._has_group and group_is_alive(self._pid)
 
     def end_group(self, now: Callable[[], float]) -> Generator[float, None, None]:

@@ -1,1 +1,1 @@
-"""Tests of adapters: a folder for each, and tests that several of them pass side by side."""
+"""Tests of the adapters: a folder for each adapter, and tests that several adapters share."""

@@ -43,7 +43,7 @@ QUICK = HTTPClientLimits(connect=2.0, head=2.0)
 
 
 async def answer(call: Call) -> JSONObject:
-    """A user who agrees, and has one root."""
+    """A user who agrees to everything and has one root."""
     await loops.checkpoint()
     if call.method == "roots/list":
         return {"roots": [{"uri": "file:///a"}]}
@@ -68,7 +68,9 @@ async def ask(client: Client, tool: str, **arguments: object) -> str:
 @ERAS
 @on_each_loop()
 async def test_one_surface_for_both_eras(revisions: tuple[str, ...]) -> None:
-    """What works on stdio works here: answers, errors, progress, and questions of the server."""
+    """Code that works on stdio must work over HTTP: responses, errors, progress, and questions of
+    the server.
+    """
     told: list[float] = []
     async with serving(handle) as server, connecting(server.port, revisions=revisions) as client:
         assert client.peer.revision == revisions[-1]
@@ -87,7 +89,7 @@ async def test_one_surface_for_both_eras(revisions: tuple[str, ...]) -> None:
 
 @on_each_loop()
 async def test_what_belongs_to_no_request_comes_in_a_session() -> None:
-    """On the stream that the client has opened, as long as it is there."""
+    """Messages outside of requests must arrive on the GET stream as long as it is open."""
     heard: list[str] = []
     has_heard = loops.new_event()
 
@@ -109,7 +111,9 @@ async def test_what_belongs_to_no_request_comes_in_a_session() -> None:
 
 @on_each_loop()
 async def test_subscriptions_tell_of_changes() -> None:
-    """In 2026-07-28 they are a request that stays open."""
+    """In 2026-07-28 a subscription is a request that stays open, and its changes must reach the
+    caller.
+    """
     async with (
         serving(handle) as server,
         connecting(server.port) as client,
@@ -123,7 +127,7 @@ async def test_subscriptions_tell_of_changes() -> None:
 @ERAS
 @on_each_loop()
 async def test_a_cancelled_caller_cancels_its_request(revisions: tuple[str, ...]) -> None:
-    """The handler of the server ends, whichever way that is told."""
+    """The handler of the server must end, in whichever form the era sends the cancellation."""
     ended = loops.new_event()
 
     async def hang(call: Any) -> JSONObject:
@@ -143,7 +147,7 @@ async def test_a_cancelled_caller_cancels_its_request(revisions: tuple[str, ...]
 
 @on_each_loop()
 async def test_many_requests_share_their_connections() -> None:
-    """Each has one while it lasts, and more than the limit wait for their turn."""
+    """Each request needs a connection, and those over the limit must wait for a free one."""
     answers: dict[int, str] = {}
     limits = HTTPClientLimits(requests=10)
     async with (
@@ -162,7 +166,7 @@ async def test_many_requests_share_their_connections() -> None:
 
 @on_each_loop()
 async def test_large_messages_arrive_whole() -> None:
-    """More than any buffer on the way holds, in both directions."""
+    """Messages larger than any buffer on the way must arrive complete in both directions."""
     text = "x" * 3_000_000
     async with serving(handle) as server, connecting(server.port) as client:
         assert await ask(client, "echo", text=text) == text
@@ -170,7 +174,7 @@ async def test_large_messages_arrive_whole() -> None:
 
 @on_each_loop()
 async def test_handler_of_questions_that_ends_the_program_answers_first() -> None:
-    """The server would wait for the answer of a client that has gone."""
+    """The server would wait for the answer of a client that has exited."""
     refused: list[int] = []
     has_heard = loops.new_event()
 
@@ -197,7 +201,7 @@ async def test_handler_of_questions_that_ends_the_program_answers_first() -> Non
 
 @on_each_loop()
 async def test_certificates_are_checked(certificate: str) -> None:
-    """The client refuses a server whose certificate is not trusted."""
+    """The client must refuse a server whose certificate is not trusted."""
     inside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     inside.load_cert_chain(certificate)
     outside = ssl.create_default_context(cafile=certificate)
@@ -212,7 +216,7 @@ async def test_certificates_are_checked(certificate: str) -> None:
 
 @on_each_loop()
 async def test_server_that_is_not_trusted_is_told_so(certificate: str) -> None:
-    """Its operator learns from the alert that a certificate is the cause, and not the network."""
+    """The alert tells the operator that a certificate is the cause, and not the network."""
     inside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     inside.load_cert_chain(certificate)
     reasons: list[str] = []
@@ -251,7 +255,9 @@ def knows(*tokens: str) -> Callable[[Mapping[str, str]], str]:
 
 @on_each_loop()
 async def test_a_client_that_is_not_known_can_show_something_else() -> None:
-    """It is asked until the server is content, and everything goes on as if nothing had been."""
+    """The client must be asked for credentials until the server accepts them, and then repeat the
+    request.
+    """
     tokens = iter(["wrong", "right"])
     seen: list[dict[str, str]] = []
 
@@ -270,7 +276,7 @@ async def test_a_client_that_is_not_known_can_show_something_else() -> None:
 
 @on_each_loop()
 async def test_a_field_may_have_spaces_around_its_value() -> None:
-    """They mean nothing in HTTP, and come with tokens that were read from a file."""
+    """HTTP ignores spaces around a header value, and a token read from a file often has them."""
     headers = [("Authorization", " right \t")]
     async with (
         serving(handle, authenticate=knows("right")) as server,
@@ -290,7 +296,7 @@ def fail_to_show(refused: AuthorizationRequired) -> None:
 @pytest.mark.parametrize("show", [None, show_nothing, fail_to_show])
 @on_each_loop()
 async def test_a_client_that_shows_nothing_is_refused(show: OnUnauthorized | None) -> None:
-    """The exception says with what the server would be content."""
+    """The exception must name the credentials that the server asks for."""
     async with serving(handle, authenticate=knows()) as server:
         with pytest.raises(RequestRefused) as caught:
             async with connecting(server.port, on_unauthorized=show):
@@ -308,7 +314,7 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\n%b\r\n"
 
 @asynccontextmanager
 async def hostile(reply: Reply) -> AsyncGenerator[int, None]:
-    """A server that reads a request, and does what it likes; its port."""
+    """A server that reads a request and then misbehaves; returns its port."""
 
     async def serve(stream: loops.Stream) -> None:
         with suppress(*loops.BROKEN):  # it has had enough
@@ -365,7 +371,7 @@ async def nothing(stream: loops.Stream, request: bytes) -> None:
 )
 @on_each_loop()
 async def test_a_bad_server_keeps_nobody_waiting(reply: Reply) -> None:
-    """Whatever it does, opening ends within its time, and says that it has failed."""
+    """Whatever a server does, opening must end in time with an error."""
     async with hostile(reply) as port:
         with pytest.raises((ConnectionError, TimeoutError, InvalidAnswer)):
             async with connecting(port, start_timeout=2.0, probe_timeout=1.0, limits=QUICK):
@@ -375,7 +381,7 @@ async def test_a_bad_server_keeps_nobody_waiting(reply: Reply) -> None:
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @on_each_loop()
 async def test_a_token_does_not_go_to_another_origin(status: int) -> None:
-    """The other server would have it."""
+    """A redirect to another server must not hand the token to it."""
     asked: list[bytes] = []
 
     async def other(stream: loops.Stream, request: bytes) -> None:
@@ -401,7 +407,7 @@ async def test_a_token_does_not_go_to_another_origin(status: int) -> None:
 
 @on_each_loop()
 async def test_nobody_listens() -> None:
-    """The most usual fault of all says what it is."""
+    """A refused connection is the most usual fault, and its error must say so."""
     with pytest.raises(ConnectionLost, match="connection"):
         async with connecting(1, limits=QUICK):
             pass

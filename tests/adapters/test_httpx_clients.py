@@ -1,18 +1,22 @@
-"""`connect_http` of loops over a client of httpx2: what is its business, and what is not."""
+"""`connect_http` on loops over an httpx2 client: the tasks of that client, and ours."""
 
 import asyncio
 import json
+import socket
 import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject, ResourceUpdated
+from sansmcp.http import Sessions
 from sansmcp_io.asgi import App
 from sansmcp_io.asyncio import connect_http as connect_on_asyncio
 from sansmcp_io.trio import (
@@ -41,6 +45,8 @@ ERAS = pytest.mark.parametrize("revisions", [MODERN, LEGACY], ids=["modern", "le
 ECHO: JSONObject = {"name": "echo", "arguments": {"text": "a"}}
 HOST = "two.example"
 ONE_CONNECTION = httpx2.Limits(max_connections=1)
+ROOTS: JSONObject = {"capabilities": {"roots": {}}}
+UNRESOLVED = r"the connection has failed: .*(Name|name|resolution|address)"
 on_loops = on_each_loop(loops=STANDARD_LOOPS)
 
 
@@ -68,7 +74,7 @@ async def echo(client: Client) -> str:
 @ERAS
 @on_loops
 async def test_client_of_the_caller_stays_open(revisions: tuple[str, ...]) -> None:
-    """It is used for other things, too, and for the next conversation."""
+    """The caller uses the client for other requests and for the next conversation."""
     async with serving(handle) as server, httpx2.AsyncClient() as http:
         for _ in range(2):
             url = f"http://127.0.0.1:{server.port}/mcp"
@@ -80,7 +86,9 @@ async def test_client_of_the_caller_stays_open(revisions: tuple[str, ...]) -> No
 
 @on_loops
 async def test_hooks_auth_and_headers_of_the_client_count() -> None:
-    """A program that signs its requests has one place where it does so."""
+    """A program that signs its requests does so in its httpx2 client, so that client's hooks and
+    auth must be used.
+    """
 
     def knows(headers: Any) -> str:
         if headers.get("authorization") != "Basic YW5uOm5vbmU=":
@@ -104,7 +112,7 @@ async def test_hooks_auth_and_headers_of_the_client_count() -> None:
 async def test_hook_that_fails_ends_the_call_and_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It is a part of the caller's program, and no reason to end the conversation."""
+    """A hook belongs to the caller's program: its exception must not end the conversation."""
 
     async def on_request(request: httpx2.Request) -> None:
         if b"tools/call" in request.content:
@@ -112,18 +120,44 @@ async def test_hook_that_fails_ends_the_call_and_is_logged(
 
     http = httpx2.AsyncClient(event_hooks={"request": [on_request]})
     async with serving(handle) as server, connecting(server.port, http) as client:
-        with pytest.raises(ConnectionLost, match="the httpx2 client has failed: OSError"):
+        with pytest.raises(ConnectionLost, match="the httpx2 client has failed: OSError") as caught:
             await echo(client)
+        assert str(caught.value.__cause__) == "the keychain is locked"
         assert await client.request("tools/list") == {"tools": []} | await client.request(
             "tools/list"
         )
     assert "the httpx2 client has failed" in caplog.messages
 
 
+@on_loops
+async def test_hook_that_raises_for_a_status_is_found_by_its_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """`HTTPStatusError` is an exception of httpx2, and still one that a hook has raised: without a
+    cause and a traceback, nobody finds out which hook it was.
+    """
+
+    async def on_response(response: httpx2.Response) -> None:
+        response.raise_for_status()
+
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(418)
+
+    http = httpx2.AsyncClient(
+        transport=httpx2.MockTransport(answer), event_hooks={"response": [on_response]}
+    )
+    with pytest.raises(ConnectionLost, match="HTTPStatusError") as caught:
+        async with connecting(80, http):
+            pass
+    assert isinstance(caught.value.__cause__, httpx2.HTTPStatusError)
+    traceback = next(one.exc_text or "" for one in caplog.records if one.exc_info)
+    assert "in on_response" in traceback
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @on_loops
 async def test_redirects_are_judged_by_the_endpoint(status: int) -> None:
-    """Whatever the client would do: a token never gets to another origin."""
+    """A client that follows redirects by itself must not carry a token to another origin."""
 
     async def answer(request: httpx2.Request) -> httpx2.Response:
         asked.append(request.url.host)
@@ -139,7 +173,7 @@ async def test_redirects_are_judged_by_the_endpoint(status: int) -> None:
 
 @on_loops
 async def test_mock_transport_answers() -> None:
-    """A test of a program needs no server."""
+    """A test of a program must not need a server."""
 
     async def answer(request: httpx2.Request) -> httpx2.Response:
         message = json.loads(request.content)
@@ -166,7 +200,7 @@ def new_app(**settings: Any) -> App:
 
 @ERAS
 def test_asgi_transport_reaches_an_application_in_this_process(revisions: tuple[str, ...]) -> None:
-    """No socket, no port, no second process."""
+    """A test of an application needs no socket, no port and no second process."""
 
     async def main() -> None:
         app = new_app(answers="auto")
@@ -188,7 +222,9 @@ def test_asgi_transport_reaches_an_application_in_this_process(revisions: tuple[
 
 @on_loops
 async def test_what_is_sent_and_received_can_be_watched() -> None:
-    """The bytes are those of HTTP/1.1, whatever is spoken; a trace that fails harms nothing."""
+    """A trace gets the bytes in the form of HTTP/1.1, whatever version is spoken; a trace that
+    fails is harmless.
+    """
 
     class Trace:
         def sent(self, connection: str, data: bytes) -> None:
@@ -214,7 +250,7 @@ async def test_what_is_sent_and_received_can_be_watched() -> None:
 @ERAS
 @on_loops
 async def test_cancelled_caller_cancels_its_request(revisions: tuple[str, ...]) -> None:
-    """Its response is closed, which the server sees."""
+    """Its response must be closed, so that the server sees the cancellation."""
     begun, ended = loops.new_event(), loops.new_event()
 
     async def hang(call: Any) -> JSONObject:
@@ -241,7 +277,7 @@ async def test_cancelled_caller_cancels_its_request(revisions: tuple[str, ...]) 
 
 @on_loops
 async def test_silent_stream_outlives_the_timeouts_of_the_client() -> None:
-    """A client of httpx2 gives up after 5 s of silence, and a stream may be silent for an hour."""
+    """A client of httpx2 times out after 5 s of silence, but a stream may be silent for an hour."""
     http = httpx2.AsyncClient(timeout=0.1)
     async with (
         serving(handle, keep_alive=3600) as server,
@@ -258,7 +294,7 @@ async def test_silent_stream_outlives_the_timeouts_of_the_client() -> None:
 
 @on_loops
 async def test_silence_is_bounded_by_the_limits_of_ours() -> None:
-    """As on sockets: nothing comes on the stream for what belongs to no request."""
+    """The library's own limit for a silent GET stream must hold as it does on sockets."""
 
     async def serve(stream: loops.Stream) -> None:
         asked.append(await stream.receive_some())
@@ -280,17 +316,23 @@ async def test_silence_is_bounded_by_the_limits_of_ours() -> None:
 async def test_stream_gives_way_where_the_pool_has_one_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A call must go on: what belongs to no request is not worth a client that hangs."""
+    """With a pool of one connection the GET stream must be closed for a call, or the call would
+    hang.
+    """
     http = httpx2.AsyncClient(limits=ONE_CONNECTION)
     async with serving(handle) as server, connecting(server.port, http, revisions=LEGACY) as client:
+        while not caplog.messages:  # the stream opens at some time between two calls
+            assert await echo(client) == "a"
+            await loops.sleep(0.01)
         for _ in range(3):
             assert await echo(client) == "a"
-    assert sum("max_connections" in text for text in caplog.messages) == 1
+    (text,) = caplog.messages
+    assert "max_connections" in text
 
 
 @on_loops
 async def test_call_behind_a_subscription_that_has_the_only_connection_says_so() -> None:
-    """The caller asked for both, and can have both with a larger pool."""
+    """The caller asked for both, so the error must say that a larger pool is needed."""
     http = httpx2.AsyncClient(limits=ONE_CONNECTION)
     async with (
         serving(handle) as server,
@@ -303,7 +345,7 @@ async def test_call_behind_a_subscription_that_has_the_only_connection_says_so()
 
 @on_loops
 async def test_calls_wait_for_each_other_where_the_pool_is_small() -> None:
-    """That is what a pool is for."""
+    """Calls beyond the size of the pool must wait for a connection."""
     http = httpx2.AsyncClient(limits=ONE_CONNECTION)
     slow: JSONObject = {
         "name": "slow",
@@ -319,6 +361,75 @@ async def test_calls_wait_for_each_other_where_the_pool_is_small() -> None:
             nursery.start_soon(echo, client)
 
 
+@on_loops
+async def test_stream_of_another_session_gives_way_too() -> None:
+    """Sessions share the connections of their client, so they have to make room for each other."""
+    async with serving(handle) as server, httpx2.AsyncClient(limits=ONE_CONNECTION) as http:
+        url = f"http://127.0.0.1:{server.port}/mcp"
+        settings: Any = {"info": INFO, "http": http, "revisions": LEGACY}
+        async with connect_http(url, **settings) as one:
+            assert await echo(one) == "a"
+            async with connect_http(url, **settings) as other:
+                for client in (one, other, one):
+                    assert await echo(client) == "a"
+
+
+async def answer_roots(request: Any) -> JSONObject:
+    return {"roots": []}
+
+
+@on_loops
+async def test_stream_that_can_be_resumed_gives_way_to_the_response_it_waits_for() -> None:
+    """The call holds the one connection, and ends only when the server has that response."""
+    http = httpx2.AsyncClient(limits=ONE_CONNECTION)
+    async with (
+        serving(handle) as server,
+        connecting(
+            server.port, http, revisions=LEGACY, on_request=answer_roots, get_stream=False, **ROOTS
+        ) as client,
+    ):
+        roots: Any = await client.request("tools/call", {"name": "roots", "arguments": {}})
+        assert roots["content"][0]["text"] == "[[], []]"
+
+
+@on_loops
+async def test_calls_that_all_wait_for_responses_of_the_client_do_not_hang() -> None:
+    """One of them ends, and says why; that makes room for the others, now and from then on."""
+
+    async def call() -> None:
+        try:
+            await client.request("tools/call", {"name": "roots", "arguments": {}})
+            ended.append("")
+        except ConnectionLost as error:
+            ended.append(str(error))
+
+    async def answer_later(request: Any) -> JSONObject:
+        asked.append(request)
+        if len(asked) == n_calls:
+            all_asked.set()
+        await all_asked.wait()
+        return {"roots": []}
+
+    n_calls = 3
+    asked: list[Any] = []
+    ended: list[str] = []
+    all_asked = loops.new_event()
+    http = httpx2.AsyncClient(limits=httpx2.Limits(max_connections=n_calls))
+    async with (
+        serving(handle, sessions=Sessions(new_id=iter("ab").__next__, event_log=None)) as server,
+        connecting(
+            server.port, http, revisions=LEGACY, on_request=answer_later, get_stream=False, **ROOTS
+        ) as client,
+    ):
+        for _ in range(2):
+            async with loops.open_nursery() as nursery:
+                for _ in range(n_calls):
+                    nursery.start_soon(call)
+    assert len(ended) == 2 * n_calls
+    (text,) = filter(None, ended)
+    assert "give it a larger max_connections" in text
+
+
 # -------------------------------------------------------------------------- the way to the server
 
 
@@ -327,7 +438,7 @@ async def test_calls_wait_for_each_other_where_the_pool_is_small() -> None:
 async def test_http_2_carries_streams_and_calls_on_one_connection(
     revisions: tuple[str, ...],
 ) -> None:
-    """And what is cancelled there ends nothing else."""
+    """The cancellation of one call must not end the others on the connection."""
     slow: JSONObject = {"name": "slow", "arguments": {"seconds": 60}}
     with serving_http2() as url:
         http = httpx2.AsyncClient(http1=False, http2=True, limits=ONE_CONNECTION)
@@ -340,7 +451,7 @@ async def test_http_2_carries_streams_and_calls_on_one_connection(
 
 @on_loops
 async def test_proxy_of_the_client_is_gone_through() -> None:
-    """With credentials that only the proxy gets to see."""
+    """Requests must go through the proxy of the client, and its credentials to the proxy alone."""
     with proxying(credentials="ann:pw") as proxy:
         http = httpx2.AsyncClient(proxy=proxy.url.replace("//", "//ann:pw@"))
         async with serving(handle, hosts=[HOST]) as server, http:
@@ -352,7 +463,8 @@ async def test_proxy_of_the_client_is_gone_through() -> None:
 
 @on_loops
 async def test_proxy_that_refuses_is_said_to_be_the_cause() -> None:
-    """And not the server, which was never asked; its own words are not repeated."""
+    """The error must blame the proxy and not the server, and must not repeat the text of the
+    proxy."""
     with proxying(credentials="ann:pw") as proxy:
         http = httpx2.AsyncClient(proxy=proxy.url, verify=ssl.create_default_context())
         async with http:
@@ -366,7 +478,9 @@ async def test_proxy_that_refuses_is_said_to_be_the_cause() -> None:
 async def test_proxy_of_the_environment_is_used(
     monkeypatch: pytest.MonkeyPatch, certificate: str
 ) -> None:
-    """In the clear and as a tunnel; a client that was not asked for one is made for it."""
+    """Requests must go through the proxy, in plain text and in a tunnel, also without a client of
+    the caller.
+    """
     inside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     inside.load_cert_chain(certificate)
     outside = ssl.create_default_context(cafile=certificate)
@@ -391,7 +505,8 @@ async def test_proxy_of_the_environment_is_used(
 async def test_proxy_of_a_kind_that_cannot_be_used(
     monkeypatch: pytest.MonkeyPatch, proxy: str
 ) -> None:
-    """One sentence, before anything is opened."""
+    """A proxy of an unsupported kind must be refused in one sentence before a connection is
+    opened."""
     monkeypatch.setenv("all_proxy", proxy)
     monkeypatch.delenv("no_proxy", raising=False)
     with pytest.raises(ValueError, match="the environment names a"):
@@ -403,21 +518,69 @@ async def test_proxy_of_a_kind_that_cannot_be_used(
 async def test_proxy_of_the_environment_can_be_refused_and_ignored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A program may not want its requests to be seen."""
+    """A program must be able to keep its requests away from the proxy of the environment."""
     monkeypatch.setenv("all_proxy", "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)
     url = f"http://{HOST}:1/mcp"
     with pytest.raises(ValueError, match="names a proxy for this URL"):
         async with connect_http(url, info=INFO, proxies="refuse"):
             pass
-    with pytest.raises(ConnectionLost, match=r"Name|name|resolution|address"):
+    with pytest.raises(ConnectionLost, match=UNRESOLVED):
         async with connect_http(url, info=INFO, proxies="ignore"):
             pass
 
 
+@on_loops
+async def test_proxy_that_is_down_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its user looks for the fault at the server; NO_PROXY may have a port."""
+    monkeypatch.setenv("all_proxy", "http://ann:pw@127.0.0.1:1")
+    monkeypatch.setenv("no_proxy", f"{HOST}:81, [fe80::1]:81")
+    text = r"the connection to the proxy 127\.0\.0\.1:1 has failed: \[Errno"
+    for host, port, match in (
+        (HOST, 80, text),
+        (HOST, 81, UNRESOLVED),
+        ("[fe80::1]", 82, text),
+        ("[fe80::1]", 81, r"the connection has failed"),
+    ):
+        with pytest.raises(ConnectionLost, match=match) as caught:
+            async with connect_http(f"http://{host}:{port}/mcp", info=INFO):
+                pass
+        assert "pw" not in str(caught.value)
+
+
+@on_loops
+async def test_new_connection_of_any_kind_is_told_from_a_kept_one(tmp_path: Path) -> None:
+    """A request is sent again only if its connection may have been closed before."""
+    asked: list[bytes] = []
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:  # it is closed
+                return
+            with connection:
+                asked.append(connection.recv(65_536))
+
+    path = str(tmp_path / "socket")
+    with closing(socket.socket(socket.AF_UNIX)) as listener:
+        listener.bind(path)
+        listener.listen()
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        http = httpx2.AsyncClient(transport=httpx2.AsyncHTTPTransport(uds=path))
+        with pytest.raises(ConnectionLost) as caught:
+            async with connecting(80, http, revisions=LEGACY):
+                pass
+        listener.shutdown(socket.SHUT_RDWR)
+    thread.join(30)
+    assert "carried earlier requests" not in str(caught.value)
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize("loop", ["asyncio", "trio"])
 def test_proxy_of_the_environment_without_httpx2_names_the_extra(loop: str) -> None:
-    """The lean default knows no way through one."""
+    """Without httpx2 a proxy cannot be used, so the error must name the extra to install."""
     program = f"""
 import sys
 sys.modules["httpx2"] = None
@@ -439,7 +602,7 @@ async def main():
 
 @on_loops
 async def test_certificates_of_both_sides_are_checked(certificate: str) -> None:
-    """A client certificate is a matter of the client."""
+    """A client certificate that is set on the caller's httpx2 client must be used."""
     inside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     inside.load_cert_chain(certificate)
     inside.load_verify_locations(certificate)
@@ -466,7 +629,7 @@ async def test_certificates_of_both_sides_are_checked(certificate: str) -> None:
 
 @on_loops
 async def test_nobody_listens() -> None:
-    """The most usual fault of all says what it is."""
+    """A refused connection is the most usual fault, and its error must say so."""
     with pytest.raises(ConnectionLost, match=r"the connection has failed: \[Errno"):
         async with connecting(1):
             pass
@@ -475,7 +638,7 @@ async def test_nobody_listens() -> None:
 @pytest.mark.parametrize("reply", [b"220 mail.example ESMTP\r\n\r\n", b""])
 @on_loops
 async def test_server_that_is_none(reply: bytes) -> None:
-    """What it wrote is not repeated: it may be anything."""
+    """The error must not repeat what a server that speaks no HTTP has written."""
 
     async def serve(stream: loops.Stream) -> None:
         while not (await stream.receive_some()).endswith(b"}"):
@@ -493,7 +656,7 @@ async def test_server_that_is_none(reply: bytes) -> None:
 
 @on_loops
 async def test_refusal_is_as_on_sockets() -> None:
-    """Its status, and when to come back."""
+    """A refusal must have the status and the time of `Retry-After`, as on sockets."""
 
     async def answer(request: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(429, headers={"retry-after": "7"})
@@ -507,7 +670,7 @@ async def test_refusal_is_as_on_sockets() -> None:
 
 @on_loops
 async def test_client_that_is_closed_or_has_tls_beside_it_is_refused() -> None:
-    """At once, and not with the first request."""
+    """An unusable client must be refused at once, and not with the first request."""
     closed = httpx2.AsyncClient()
     await closed.aclose()
     async with httpx2.AsyncClient() as http:

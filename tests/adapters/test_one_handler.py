@@ -1,7 +1,7 @@
 """One handler behaves the same for clients of each era, on every adapter.
 
 Each test is run in every revision with the methods that it needs, over connections driven by hand
-and through the trio adapter; what comes out must be the same.
+and through the trio adapter; the results must be the same.
 """
 
 import json
@@ -69,7 +69,7 @@ LISTED: JSONObject = {"roots": [{"uri": "file:///home"}]}
 
 
 def person(method: str, params: JSONObject) -> JSONObject:
-    """Somebody who has an answer to everything."""
+    """A user who has an answer to everything."""
     return {
         "elicitation/create": ACCEPTED,
         "sampling/createMessage": WRITTEN,
@@ -102,7 +102,7 @@ def said(outcome: Outcome) -> Any:
 
 
 def asking(questions: dict[str, JSONObject]) -> Handler:
-    """A handler that asks once, and answers with what it was told."""
+    """A handler that asks one question and returns the answer."""
 
     def handler(asked: Asked) -> JSONObject | Questions:
         return text(asked.responses) if asked.responses else Questions(questions)
@@ -119,7 +119,7 @@ def asking(questions: dict[str, JSONObject]) -> Handler:
     "answer", [ACCEPTED, {"action": "decline"}, {"action": "cancel"}], ids=lambda a: a["action"]
 )
 def test_elicitation(driver: Driver, revision: str, answer: JSONObject) -> None:
-    """A person may refuse, which is an answer like any other."""
+    """A user may decline, which must reach the handler as an answer like any other."""
     questions: list[JSONObject] = []
 
     def one(method: str, params: JSONObject) -> JSONObject:
@@ -136,7 +136,7 @@ def test_elicitation(driver: Driver, revision: str, answer: JSONObject) -> None:
 @drivers
 @with_urls
 def test_elicitation_by_url(driver: Driver, revision: str) -> None:
-    """What must not go through the client is asked for elsewhere; consent is all that returns."""
+    """A secret is entered at the URL, so that only the consent passes through the client."""
     seen: list[JSONObject] = []
 
     def one(_method: str, params: JSONObject) -> JSONObject:
@@ -152,21 +152,21 @@ def test_elicitation_by_url(driver: Driver, revision: str) -> None:
 @drivers
 @every
 def test_sampling(driver: Driver, revision: str) -> None:
-    """The oldest clients can be asked for it, too."""
+    """A client of the oldest revision must be asked for sampling too."""
     assert said(talk(driver, revision, asking({"verse": SAMPLE}))) == {"verse": WRITTEN}
 
 
 @drivers
 @every
 def test_roots(driver: Driver, revision: str) -> None:
-    """A question without params."""
+    """A question without params must work in each era."""
     assert said(talk(driver, revision, asking({"where": ROOTS}))) == {"where": LISTED}
 
 
 @drivers
 @recent
 def test_all_at_once(driver: Driver, revision: str) -> None:
-    """Each answer is under the key of its question, two questions of a kind included."""
+    """Each answer must be under the key of its question, also with two questions of one kind."""
     questions = {"a": FORM, "b": SAMPLE, "c": ROOTS, "d": ROOTS}
 
     outcome = talk(driver, revision, asking(questions))
@@ -187,7 +187,9 @@ def test_all_at_once(driver: Driver, revision: str) -> None:
 def test_whatever_may_ask(
     driver: Driver, revision: str, method: str, params: JSONObject, result: JSONObject
 ) -> None:
-    """It is not for tools only, and what was asked for at first is there in the second round."""
+    """Methods other than tools/call may ask too, and the original params must be there in the
+    second round.
+    """
 
     def handler(asked: Asked) -> JSONObject | Questions:
         assert {name: asked.params[name] for name in params} == params
@@ -202,7 +204,7 @@ def test_whatever_may_ask(
 
 
 def booking(asked: Asked) -> JSONObject | Questions:
-    """A handler with three rounds, which remembers in its state what it was told before."""
+    """A handler with three rounds, which keeps the earlier answers in its state."""
     known: JSONObject = json.loads(asked.state or "{}")
     known.update(asked.responses)
     if "city" not in known:
@@ -215,7 +217,7 @@ def booking(asked: Asked) -> JSONObject | Questions:
 @drivers
 @recent
 def test_round_after_round(driver: Driver, revision: str) -> None:
-    """Answers belong to one round; what is to last is in the state."""
+    """Answers belong to one round; data for later rounds must be kept in the state."""
     outcome = talk(driver, revision, booking)
 
     assert said(outcome) == {"city": ACCEPTED, "verse": WRITTEN, "where": LISTED}
@@ -225,7 +227,7 @@ def test_round_after_round(driver: Driver, revision: str) -> None:
 @drivers
 @every
 def test_a_round_without_questions(driver: Driver, revision: str) -> None:
-    """A server may only want to be called again, by a client that can be asked nothing."""
+    """A server may ask only to be called again, also by a client that can answer no questions."""
 
     def handler(asked: Asked) -> JSONObject | Questions:
         if asked.state == "done":
@@ -238,7 +240,7 @@ def test_a_round_without_questions(driver: Driver, revision: str) -> None:
 @drivers
 @every
 def test_progress_goes_on_over_the_rounds(driver: Driver, revision: str) -> None:
-    """To the caller it is one request that gets on."""
+    """All rounds are one request for the caller, so progress must not start again."""
 
     def handler(asked: Asked) -> JSONObject | Questions:
         if asked.responses:
@@ -253,7 +255,8 @@ def test_progress_goes_on_over_the_rounds(driver: Driver, revision: str) -> None
 @drivers
 @every
 def test_logs_come_from_every_round(driver: Driver, revision: str) -> None:
-    """Whether a level is asked for by request or for the connection, the handler cannot see."""
+    """The level may be set by request or for the connection, and the handler must not have to
+    know."""
 
     def handler(asked: Asked) -> JSONObject | Questions:
         assert not asked.log("debug", "too much")
@@ -271,7 +274,9 @@ def test_logs_come_from_every_round(driver: Driver, revision: str) -> None:
 def test_what_a_client_has_not_declared_is_not_asked(
     revision: str, question: JSONObject, lacks: str
 ) -> None:
-    """A handler can do without: asking raises, and the request is still open."""
+    """Asking must raise without ending the request, so that the handler can go on without an
+    answer.
+    """
 
     def handler(asked: Asked) -> JSONObject | Questions:
         return Questions({"a": question})
@@ -286,7 +291,7 @@ def test_what_a_client_has_not_declared_is_not_asked(
 @pytest.mark.parametrize("revision", RECENT[1:])
 @instantly()
 async def test_the_caller_is_told_what_it_would_have_to_declare(revision: str) -> None:
-    """It can do so and try again (CAP-007); -32603 would say that the server is out of order."""
+    """The client can declare the capability and retry (CAP-007); -32603 would blame the server."""
 
     def handler(_call: ServerCall) -> RequireInput:
         return RequireInput({"a": ROOTS, "b": URL})
@@ -305,7 +310,7 @@ async def test_the_caller_is_told_what_it_would_have_to_declare(revision: str) -
 @every
 @instantly()
 async def test_a_caller_that_gives_up_leaves_nothing_behind(revision: str) -> None:
-    """The person is not asked any longer, the handler not called again, and the next call works."""
+    """A cancellation must stop the question and the handler, and the next call must work."""
     log: list[str] = []
 
     def handler(call: ServerCall) -> JSONObject | RequireInput:
@@ -335,7 +340,7 @@ async def test_a_caller_that_gives_up_leaves_nothing_behind(revision: str) -> No
 @drivers
 @every
 def test_a_handler_that_asks_nobody(driver: Driver, revision: str) -> None:
-    """Nothing of all this costs whoever does not want it."""
+    """A handler without questions must work as before."""
     outcome = talk(driver, revision, lambda asked: text([asked.responses, asked.state]))
 
     assert said(outcome) == [{}, None]

@@ -45,7 +45,7 @@ def connect_stdio(place: str) -> AbstractAsyncContextManager[Any]:
 
 @on_each_loop()
 async def test_on_stdio_where_the_answer_is_cut_off() -> None:
-    """It was said that the connection had ended, and not how this can be avoided."""
+    """The error said that the connection had ended, and not which limit to raise."""
     async with connect_stdio("cut") as client:
         with pytest.raises(sansmcp_io.trio.ConnectionLost, match=CUT):
             await client.request(*call_bad("large"), timeout=SECONDS)
@@ -63,7 +63,7 @@ def test_on_stdio_where_the_answer_is_cut_off_without_a_loop() -> None:
 
 
 def answer(form: str) -> Callable[[Asked], None]:
-    """What a server does that answers a call of `large` with too much."""
+    """Handle a call of `large` with a response over the limit."""
 
     def answer(asked: Asked) -> None:
         if asked.open_session() or "id" not in asked.message:
@@ -112,7 +112,7 @@ def test_on_stdio_without_a_loop(place: str) -> None:
 @pytest.mark.parametrize("form", HTTP)
 @on_each_loop()
 async def test_on_http(form: str) -> None:
-    """For an event stream it was said that the stream had ended, and only when it had."""
+    """On an event stream the error came only when the stream ended, and blamed its end."""
     with scripted(answer(form)) as url:
         async with connect_http(url, info=INFO, config=CONFIG) as client:
             with pytest.raises(sansmcp_io.trio.InvalidAnswer, match=HTTP[form]):

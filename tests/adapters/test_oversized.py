@@ -24,7 +24,7 @@ ERAS = pytest.mark.parametrize(
 
 
 class Handler:
-    """Answers `large` with more than the limit, and `wait` when it may."""
+    """Answers `large` with more than the limit, and `wait` when the test releases it."""
 
     def __init__(self, event: Any) -> None:
         self.waits = 0
@@ -58,7 +58,9 @@ def named(name: str) -> tuple[str, JSONObject]:
 @ERAS
 @on_each_loop()
 async def test_over_http(revisions: tuple[str, ...]) -> None:
-    """It ended the session, and the call beside it got the head of a 503 without its body."""
+    """The response ended the session, and the call beside it got the head of a 503 without its
+    body.
+    """
     handler = Handler(loops.new_event())
     async with (
         serving(handler, config=CONFIG) as server,
@@ -87,7 +89,8 @@ async def test_over_http(revisions: tuple[str, ...]) -> None:
 
 @on_each_loop()
 async def test_session_that_ends_over_http_completes_every_response() -> None:
-    """What has ended is the conversation, not the connections."""
+    """When a conversation has ended, the responses on its HTTP connections must still be
+    complete."""
     handler = Handler(loops.new_event())
     async with (
         serving(handler, config=CONFIG) as server,
@@ -108,7 +111,7 @@ async def test_session_that_ends_over_http_completes_every_response() -> None:
 
 @on_asyncio
 async def test_below_asgi() -> None:
-    """The server of ASGI was told of a body that did not come."""
+    """The ASGI server was given a head whose body did not follow."""
     handler = Handler(asyncio.Event())
     app = new_app(handler, config=CONFIG)
     client = await Session.open(app)

@@ -1,4 +1,4 @@
-"""Sealed states and subscriptions belong to one user, on each adapter that knows users."""
+"""Sealed states and subscriptions belong to one user, on each adapter with authentication."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ CONFIG: Final = Config(state_keys=(b"k" * 16,))
 
 @attrs.frozen
 class User:
-    """Whom `authenticate` finds: all of them have the same text."""
+    """A user as `authenticate` returns it: all users have the same text."""
 
     id: str
 
@@ -39,11 +39,11 @@ class User:
 
 
 def nobody(_request: object) -> None:
-    """Finds no user."""
+    """An `authenticate` that finds no user."""
 
 
 def somebody(_request: object) -> str:
-    """Finds the same user each time."""
+    """An `authenticate` that returns the same user each time."""
     return "me"
 
 
@@ -52,7 +52,7 @@ def key(user: User) -> str:
 
 
 class Tool:
-    """Asks, and says which state it was called with; each call is counted."""
+    """Asks a question, and returns the state that it was called with; each call is counted."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -83,7 +83,7 @@ def check_refusal(tool: Tool, answer: Any, calls: int) -> None:
 @on_each_loop()
 @pytest.mark.parametrize("is_async", [True, False])
 async def test_a_state_is_good_for_its_user_only(is_async: bool) -> None:
-    """Case c278: two users that have the same text opened each other's states."""
+    """Case c278: two users with the same text could open each other's states."""
     tool = Tool()
 
     def find(fields: Any) -> User:
@@ -115,7 +115,7 @@ async def test_a_state_is_good_for_its_user_only(is_async: bool) -> None:
 
 @below_asgi.on_asyncio
 async def test_a_state_is_good_for_its_user_only_below_asgi() -> None:
-    """Case c278: the same below a server of somebody else."""
+    """Case c278: the same below an ASGI server of another project."""
     tool = Tool()
 
     def find(scope: Any) -> User:
@@ -140,7 +140,7 @@ def wsgi_app(handler: Callable[..., Any], **settings: Any) -> wsgi.App:
 
 
 def test_a_state_is_good_for_its_user_only_below_wsgi() -> None:
-    """Case c278: the same in a thread."""
+    """Case c278: the same in the thread of a WSGI server."""
     tool = Tool()
     app = wsgi_app(tool, config=CONFIG)
 
@@ -195,7 +195,9 @@ def test_a_forged_state_is_refused_before_the_handler_runs_on_stdio(adapter: str
 
 @on_each_loop()
 async def test_users_without_keys_are_no_users_where_states_are_sealed() -> None:
-    """OWN-050: it is said when the server is started, and not to each of its clients."""
+    """OWN-050: the mistake must raise when the server starts, and not be reported to each of its
+    clients.
+    """
     settings: dict[str, Any] = {"authenticate": nobody}
     with pytest.raises(ValueError, match="principal_key="):
         await serve_http(Tool(), info=SERVER_INFO, config=CONFIG, **settings)
@@ -203,7 +205,7 @@ async def test_users_without_keys_are_no_users_where_states_are_sealed() -> None
 
 @pytest.mark.parametrize("app", [asgi.App, wsgi.App])
 def test_applications_need_keys_of_users_too(app: Callable[..., object]) -> None:
-    """OWN-050, neighbour: without users, or without seals, nothing is needed."""
+    """OWN-050, neighbour: without users or without seals, `principal_key` is not needed."""
     with pytest.raises(ValueError, match="principal_key="):
         app(Tool(), info=SERVER_INFO, config=CONFIG, authenticate=nobody)
     app(Tool(), info=SERVER_INFO, config=CONFIG)
@@ -211,7 +213,7 @@ def test_applications_need_keys_of_users_too(app: Callable[..., object]) -> None
 
 
 def key_that_is(bad: object) -> Callable[[object], Any]:
-    """A function that returns this, or raises it where it is an exception."""
+    """A `principal_key` that returns this value, or raises it if it is an exception."""
 
     def find_key(user: object) -> Any:
         if isinstance(bad, Exception):
@@ -233,7 +235,7 @@ def failures(caplog: pytest.LogCaptureFixture) -> list[str]:
 async def test_a_key_that_is_no_string_is_a_fault_of_the_server(
     bad: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The client is told no more than of any fault, and the log says which one it is."""
+    """The client must get the fixed text of any fault, and the log must name this one."""
 
     settings: dict[str, Any] = {"authenticate": somebody, "principal_key": key_that_is(bad)}
     async with serving(Tool(), config=CONFIG, **settings) as server, talking(server) as talk:
@@ -261,7 +263,7 @@ async def test_a_key_that_is_no_string_is_named_below_asgi(
 def test_a_key_that_is_no_string_is_named_below_wsgi(
     bad: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The same in a thread."""
+    """The same in the thread of a WSGI server."""
     app = wsgi_app(Tool(), config=CONFIG, principal_key=key_that_is(bad))
     message = asking(1)
     response = post_below_wsgi(app, message, modern_headers(message), REMOTE_USER="u1")
@@ -274,7 +276,7 @@ def test_a_key_that_is_no_string_is_named_below_wsgi(
 async def test_an_authenticate_that_fails_is_named(
     is_async: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Neighbour: the other one of the two, and `principal_key` is not called at all."""
+    """Neighbour: the log must blame `authenticate`, and `principal_key` must not be called."""
 
     def find(fields: Any) -> User:
         raise RuntimeError("secret")
@@ -294,7 +296,7 @@ async def test_an_authenticate_that_fails_is_named(
 
 @below_asgi.on_asyncio
 async def test_a_request_of_nobody_needs_no_key() -> None:
-    """`authenticate` may let in whoever does not say who it is: its state is bound to nobody."""
+    """`authenticate` may admit anonymous callers, whose states are bound to no user."""
 
     def ask_only(call: Any) -> JSONObject | RequireInput:
         assert call.principal is None
@@ -315,7 +317,7 @@ TOOLS: Final[JSONObject] = {"toolsListChanged": True}
 
 
 def subscribers(call: Any) -> JSONObject:
-    """Says how many subscriptions the caller has, and ends them where it is told to."""
+    """A handler that counts the subscriptions of its caller, and ends them on demand."""
     listeners = call.server.listeners
     ended = []
     if call.params["name"] == "end":
@@ -326,7 +328,7 @@ def subscribers(call: Any) -> JSONObject:
 
 @on_each_loop()
 async def test_a_handler_behind_http_sees_the_subscriptions_of_its_client() -> None:
-    """They raised AttributeError there, and so the same handler worked on stdio only."""
+    """Over HTTP they raised AttributeError, so the handler worked on stdio only."""
 
     def find(fields: Any) -> User:
         return User(fields["authorization"])
@@ -358,7 +360,7 @@ async def test_a_handler_behind_http_sees_the_subscriptions_of_its_client() -> N
 
 @on_each_loop()
 async def test_a_client_with_a_session_has_no_subscription_of_2026() -> None:
-    """Neighbour: those of nobody in particular are not its own."""
+    """Neighbour: anonymous subscriptions do not belong to the client of a session."""
     async with (
         serving(subscribers) as server,
         talking(server) as talk,
@@ -376,7 +378,7 @@ async def test_a_client_with_a_session_has_no_subscription_of_2026() -> None:
 
 @below_asgi.on_asyncio
 async def test_a_handler_below_asgi_ends_subscriptions() -> None:
-    """The same where the server is somebody else's."""
+    """The same below an ASGI server of another project."""
     app = below_asgi.new_app(subscribers)
     stream = await below_asgi.post_modern(app, listen(1, TOOLS)).begun()
     await below_asgi.until(lambda: len(stream.sent) > 1)
@@ -388,7 +390,7 @@ async def test_a_handler_below_asgi_ends_subscriptions() -> None:
 
 
 def test_a_handler_below_wsgi_ends_subscriptions() -> None:
-    """And in a thread."""
+    """The same in the thread of a WSGI server."""
     app = wsgi_app(subscribers, streams=True)
     message = listen(1, TOOLS)
     stream = post_below_wsgi(app, message, modern_headers(message), REMOTE_USER="u1")

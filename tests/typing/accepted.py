@@ -1,9 +1,19 @@
 """Code that type checkers must accept. They read this file with the others; nothing runs it."""
 
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from typing import Any, assert_type
 
-from sansmcp import ClientConnection, JSONObject, JSONValue, OutgoingRequest, ServerConnection
+import attrs
+
+from sansmcp import (
+    ClientConnection,
+    JSONObject,
+    JSONValue,
+    OutgoingRequest,
+    ServerConnection,
+    content,
+)
 from sansmcp.types import (
     CallToolRequestParams,
     CallToolResult,
@@ -32,6 +42,7 @@ from sansmcp_io import asgi, blocking
 from sansmcp_io.trio import (
     Call,
     Client,
+    ClientTask,
     Handler,
     RequestHandler,
     Server,
@@ -102,7 +113,7 @@ def requests_of_a_server(server: ServerConnection) -> None:
 def params_that_are_not_checked(
     client: ClientConnection, method: str, params: JSONObject, anything: Any
 ) -> None:
-    """What has no TypedDict must go on to be accepted: gateways pass on what they got."""
+    """Params of methods without a TypedDict must be accepted: gateways pass them on."""
     assert_type(client.send_request(method, params), OutgoingRequest)
     assert_type(client.send_request("tools/call", params), OutgoingRequest)
     assert_type(client.send_request("com.example/mine", {"a": 1}), OutgoingRequest)
@@ -116,7 +127,7 @@ def params_that_are_not_checked(
 
 
 def optional_options(client: ClientConnection, timeout: float | None) -> None:
-    """mypy takes another way through overloads when an argument is of a union."""
+    """mypy resolves overloads in another way when an argument has a union type."""
     assert_type(client.send_request("tools/call", {"name": "a"}, timeout=timeout), OutgoingRequest)
 
 
@@ -161,6 +172,17 @@ async def results_of_tasks(client: Client) -> None:
     assert_type(await client.request("tasks/result", {"taskId": "a"}), JSONObject)
 
 
+async def tasks_of_a_client(
+    client: Client, other: blocking.Client, params: JSONObject, typed: CallToolRequestParams
+) -> None:
+    assert_type(await client.start_task("tools/call", {"name": "a"}), ClientTask)
+    assert_type(await client.start_task("tools/call", typed, task=3600, timeout=1), ClientTask)
+    assert_type(await client.start_task("tools/call", params), ClientTask)
+    assert_type(await client.start_task("com.example/mine", {"a": 1}), ClientTask)
+    assert_type(other.start_task("tools/call", {"name": "a"}), blocking.ClientTask)
+    assert_type(other.start_task("tools/call", params, max_timeout=9), blocking.ClientTask)
+
+
 async def results_of_a_server(server: Server, question: ElicitRequestParams) -> None:
     ask = server.request
     assert_type(await ask("sampling/createMessage", MESSAGES), CreateMessageResult)
@@ -203,6 +225,30 @@ async def options_of_clients(command: list[str], answer: RequestHandler) -> None
         assert_type(client, Client)
     with blocking.connect_http("http://localhost", info={}, get_stream=False) as other:
         assert_type(other, blocking.Client)
+
+
+@dataclass
+class Shown:
+    content: list[object]
+
+
+@attrs.frozen
+class Found:
+    content: list[object]
+
+
+def typed_result(call: ServerCall) -> CallToolResult:
+    return {"content": []}
+
+
+async def object_result(call: ServerCall) -> Shown | Found:
+    return Shown([]) if call.params else Found([])
+
+
+async def results_of_handlers() -> None:
+    await serve_stdio(typed_result, info={})
+    await serve_stdio(object_result, info={})
+    blocking.serve_stdio(lambda call: content.structured({"a": 1}), info={})
 
 
 async def options_of_servers(handler: Handler) -> None:

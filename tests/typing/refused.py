@@ -1,7 +1,7 @@
-"""Code that type checkers must refuse, each line with the expected complaint.
+"""Code that type checkers must refuse, each line with the expected error.
 
-Both checkers are set to complain of an ignored complaint that does not come, so that a line which
-is accepted is an error: that is the reason of every one of them. Nothing runs this file.
+Both checkers report an ignore comment that is not needed, so that a line which is accepted is an
+error: that is the reason of each of them. Nothing runs this file.
 """
 
 from sansmcp import ClientConnection, JSONObject, ServerConnection
@@ -71,6 +71,13 @@ async def params_of_adapters(client: Client, server: Server) -> None:
     await server.request("elicitation/create", {"mode": "page", "message": "a"})  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
     await server.request("roots/list", {"a": 1})  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
     await client.request("tools/list", on_progress=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+async def params_of_tasks(client: Client, other: blocking.Client) -> None:
+    await client.start_task("tools/call", {"nme": "a"})  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
+    await client.start_task("tools/call")  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
+    await client.start_task("tools/call", {"name": "a"}, timout=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    other.start_task("tools/call", {"name": 1}).result()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
 
 async def results(client: Client) -> None:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from sansmcp import IncomingRequest, InputRequired, JSONObject, OutgoingRequest, State
+from sansmcp import (
+    IncomingRequest,
+    InputRequired,
+    JSONObject,
+    OutgoingRequest,
+    State,
+    TaskInputRequired,
+)
 
 from .._common.call import CallBase, Question, failure_of
 from .._common.errors import McpError
@@ -64,12 +72,32 @@ class Questions:
     def __init__(self, session: RequestSender, handler: Callable[[Any], Result]) -> None:
         self._session: Final = session
         self._handler: Final = handler
-        self._answering: set[Workers] = set()
+        self._answering: dict[Workers, OutgoingRequest] = {}
 
     def cancel(self) -> None:
         """Cancel all answers: the connection has ended."""
         for workers in self._answering:
             workers.cancel()
+
+    def drop(self, about: OutgoingRequest) -> None:
+        """Cancel the answers about a task that is over."""
+        for workers, request in self._answering.items():
+            if request is about:
+                workers.cancel()
+
+    async def answer_task(self, asked: TaskInputRequired) -> None:
+        """Answer the questions of a task. If the handler fails, the task is cancelled."""
+        call, session = asked.request, self._session
+        responses, failure = await self._answers(asked, math.inf)
+        if not call.open:
+            return
+        try:
+            if failure is not None:
+                raise failure
+            session.sending.send_task_answers(asked, responses, session.clock())
+        except McpError as error:
+            call.data.fail(error)
+        session.wake()
 
     async def answers(self, asked: InputRequired, deadline: float) -> JSONObject:
         """Return the answers of the handler to all questions.
@@ -79,6 +107,16 @@ class Questions:
             RequestTimeout: The deadline has come.
             McpError: The handler has failed for a question.
         """
+        responses, failure = await self._answers(asked, deadline)
+        self._session.sending.check_answers(asked.request.method, deadline, self._session.clock())
+        if failure is not None:
+            raise failure
+        return responses
+
+    async def _answers(
+        self, asked: InputRequired | TaskInputRequired, deadline: float
+    ) -> tuple[JSONObject, McpError | None]:
+        """The answers of the handler, and the first failure; both are incomplete if cancelled."""
         responses: JSONObject = {}
         failures: list[McpError] = []
         waiting = iter(asked.questions.items())
@@ -95,12 +133,9 @@ class Questions:
 
         if self._session.side.state is State.OPEN:
             workers = self._session.loop.new_workers(deadline)
-            self._answering.add(workers)
+            self._answering[workers] = asked.request
             try:
                 await workers.run(answer_some, min(_MOST_ANSWERING, len(asked.questions)))
             finally:
-                self._answering.discard(workers)
-        self._session.sending.check_answers(asked.request.method, deadline, self._session.clock())
-        if failures:
-            raise failures[0]
-        return responses
+                del self._answering[workers]
+        return responses, failures[0] if failures else None

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sansmcp import JSONObject, JSONValue, Peer, State
 
-from .._common.client import ClientBase
 from .._common.requests import RequestArguments
 from .call import Call
+from .client_tasks import ClientTask
 from .handlers import Result
 from .mailbox import Changes
 from .requests import RequestSender
@@ -18,7 +18,9 @@ from .restart import Opening, Restarter, SessionT
 
 if TYPE_CHECKING:
     from .._common.typed_requests import AsyncRequests as Requester
+    from .._common.typed_requests import TaskRequests as ClientBase
 else:
+    from .._common.client import ClientBase
     from .._common.requests import Requester
 
 
@@ -36,6 +38,7 @@ class Client(
         AsyncGenerator[JSONValue, None],
         AbstractAsyncContextManager[Changes],
         Coroutine[Any, Any, float],
+        Coroutine[Any, Any, ClientTask],
     ],
     Requester,
 ):
@@ -59,6 +62,16 @@ class Client(
     async def _send_request(self, arguments: RequestArguments) -> JSONObject:
         session = await self._live()
         return await session.request(arguments, None)
+
+    async def _start_task(self, arguments: RequestArguments) -> ClientTask:
+        session = await self._live()
+        return await session.start_task(arguments)
+
+    async def _resume_task(
+        self, task_id: str, method: str, timeout: float | None, max_timeout: float | None
+    ) -> ClientTask:
+        session = await self._live()
+        return await session.resume_task(task_id, method, timeout, max_timeout)
 
     async def _items(
         self, method: str, params: JSONObject | None, timeout: float | None

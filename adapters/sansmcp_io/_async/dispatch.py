@@ -32,6 +32,13 @@ from sansmcp import (
     ResponseReceived,
     SubscriptionAcknowledged,
     SubscriptionEnded,
+    TaskCancelled,
+    TaskInputReceived,
+    TaskInputRequired,
+    TasksWanted,
+    TaskToStore,
+    TaskUpdated,
+    TaskWanted,
 )
 
 from .._common.anomalies import AnomalyLog
@@ -69,6 +76,7 @@ class EventDispatcher(RequestSender):
             options.handler,
             partial(options.call_type, self),
             clock=self.clock,
+            most_running=options.most_running,
             until_room=self._until_room,
             wake=self.wake,
             end_program=self._end_program,
@@ -105,6 +113,8 @@ class EventDispatcher(RequestSender):
                     self._notifications.handle(event, self._tasks)
             case ResponseReceived() | ErrorReceived() | RequestFailed() | InputRequired():
                 event.request.data.put(event)
+                if event.request.task_id is not None:
+                    self._questions.drop(event.request)
             case ProgressReceived():
                 call_on_progress(event)
             case PageReceived() | ListingEnded():
@@ -129,6 +139,16 @@ class EventDispatcher(RequestSender):
                 event.subscription.data.put(event)
             case RequestAnswered() | ListenerAdded() | ListenerRemoved():
                 pass
+            case TaskInputReceived():
+                self._handler_runner.answered(event)
+            case TaskCancelled():
+                self._handler_runner.ended(event)
+            case TaskWanted() | TasksWanted() | TaskToStore():
+                pass  # tasks are kept in memory here
+            case TaskUpdated():
+                event.request.data.update(event)
+            case TaskInputRequired():
+                self._tasks.start_soon(self._questions.answer_task, event)
             case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
                 self._anomalies.note(event, self.clock())
             case _:

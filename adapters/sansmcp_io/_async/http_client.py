@@ -7,9 +7,9 @@ import math
 import ssl
 from abc import abstractmethod
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from sansmcp import ConnectionClosed, Subscription
+from sansmcp import ConnectionClosed, State, Subscription
 from sansmcp.http import (
     AuthorizationRequired,
     ClientEndpoint,
@@ -20,6 +20,7 @@ from sansmcp.http import (
 
 from .._common.anomalies import LOGGER
 from .._common.bounds import FLUSH_SECONDS
+from .._common.errors import AuthorizationError
 from .._common.http_client_events import handle_http_event
 from .._common.http_client_settings import Headers, HTTPClientLimits
 from .._options.clients import HTTPClientOptions
@@ -27,6 +28,11 @@ from .background import logged
 from .call import Call
 from .dispatch import ENDINGS, EventDispatcher
 from .loop import Loop
+
+if TYPE_CHECKING:
+    from ..oauth._authorization import ClientAuthorization
+    from .authorization import Authorizer
+    from .one_shot import H11OneShotSender
 
 _SILENT: Final = "the server was silent for too long"
 
@@ -42,16 +48,24 @@ class HTTPClientDispatcher(EventDispatcher):
     ) -> None:
         super().__init__(endpoint, options.for_session(Call), loop)
         self.endpoint: Final = endpoint
+        self._on_unauthorized: Callable[[AuthorizationRequired], Any] | None
         self._on_unauthorized = options.on_unauthorized
+        self._authorization = options.new_authorization()
+        self._authorizer: Authorizer | None = None
         self._is_authorizing = False
+        self._is_refreshing = False
+        self._is_renewed = False  # the token is new, however soon it ends
+        self._refused: AuthorizationRequired | None = None  # while the token was refreshed
         self._failed_authorization: Exception | None = None
         self.limits: Final = options.limits or HTTPClientLimits()
         self.trace: Final = options.trace
         self._closed = self.loop.new_event()
         self._exchange_sender = self._new_exchange_sender(options)
+        if self._authorization is not None:
+            self._use(self._authorization, options)
         self._running: dict[ClientExchange, RunningExchange] = {}
-        self._turns = self.limits.requests  # the number of exchanges that may still begin
-        self._waiting: dict[RunningExchange, None] = {}
+        self._free_slots = self.limits.requests  # how many more requests may have a connection
+        self._waiting_for_slot: dict[RunningExchange, None] = {}
         self._has_ended = self.loop.new_event()  # set when an exchange ends
 
     @abstractmethod
@@ -68,6 +82,10 @@ class HTTPClientDispatcher(EventDispatcher):
         return HTTPXExchangeSender(self.loop, options, self.limits.connect)
 
     @abstractmethod
+    def _new_one_shot_sender(self, tls: ssl.SSLContext | None) -> H11OneShotSender:
+        """Return the sender of single requests on sockets of this loop."""
+
+    @abstractmethod
     def look(self) -> None:
         """Run a turn, now or soon, after input from the server."""
 
@@ -82,24 +100,27 @@ class HTTPClientDispatcher(EventDispatcher):
                 has_changed = True
             for aborted in endpoint.aborts():
                 self._abort(aborted)
-            while (exchange := endpoint.next_exchange()) is not None:
+            while (
+                not self._waits_for_token() and (exchange := endpoint.next_exchange()) is not None
+            ):
                 self._send_or_queue(exchange)
+        self._is_renewed = False
         self._room.look()
 
     # ------------------------------------------------------------------------------ exchanges
 
     def _send_or_queue(self, exchange: ClientExchange) -> None:
-        """Send an exchange, or let it wait for its turn."""
+        """Send an exchange now, or when a connection is free, by `HTTPClientLimits.requests`."""
         running = self._running[exchange] = RunningExchange(self, exchange)
-        # Cancellations and responses must not wait for requests; long streams take no turn.
-        running.takes_turn = exchange.awaited and not isinstance(exchange.request, Subscription)
-        if running.takes_turn and not self._turns:
-            self._waiting[running] = None
+        # Cancellations and responses must not wait for requests; long streams take no slot.
+        running.takes_slot = exchange.awaited and not isinstance(exchange.request, Subscription)
+        if running.takes_slot and not self._free_slots:
+            self._waiting_for_slot[running] = None
         else:
             self._send_soon(running)
 
     def _send_soon(self, running: RunningExchange) -> None:
-        self._turns -= running.takes_turn
+        self._free_slots -= running.takes_slot
         self._tasks.start_soon(self._send, running, name=running.exchange.purpose.name)
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], *args: object) -> None:
@@ -109,8 +130,8 @@ class HTTPClientDispatcher(EventDispatcher):
     def _abort(self, exchange: ClientExchange) -> None:
         """Stop sending an exchange and reading its response. An ended exchange is left alone."""
         if running := self._running.get(exchange):
-            if running in self._waiting:
-                del self._waiting[running], self._running[exchange]
+            if running in self._waiting_for_slot:
+                del self._waiting_for_slot[running], self._running[exchange]
                 self._has_ended.set()
             else:
                 running.scope.cancel()
@@ -120,14 +141,16 @@ class HTTPClientDispatcher(EventDispatcher):
         exchange = running.exchange
         with running.scope:
             running.set_head_deadline()
+            if self._authorization is not None:
+                self._authorization.sign(exchange)
             await self._exchange_sender.send(running)
         if not exchange.over:
             exchange.receive_failure(_SILENT, now=self.clock())
         del self._running[exchange]
-        self._turns += running.takes_turn
-        while self._turns and self._waiting:
-            waiting = next(iter(self._waiting))
-            del self._waiting[waiting]
+        self._free_slots += running.takes_slot
+        while self._free_slots and self._waiting_for_slot:
+            waiting = next(iter(self._waiting_for_slot))
+            del self._waiting_for_slot[waiting]
             self._send_soon(waiting)
         self._has_ended.set()
         self.look()
@@ -180,9 +203,78 @@ class HTTPClientDispatcher(EventDispatcher):
             if isinstance(rest, ConnectionClosed):
                 self._closed.set()
 
+    # -------------------------------------------------------------------------- authorization
+
+    def _use(self, authorization: ClientAuthorization, options: HTTPClientOptions[Any]) -> None:
+        """Let an authorization supply the headers."""
+        # Imported here: programs without authorization do not need it.
+        from .authorization import Authorizer
+        from .one_shot import ClientOneShotSender
+
+        direct = self._new_one_shot_sender(options.tls)
+        sender = ClientOneShotSender(self.loop, options, direct)
+        self._authorizer = authorizer = Authorizer(self.loop, sender, authorization)
+
+        async def supply(event: AuthorizationRequired) -> Headers:
+            return await authorizer.run(event, self.endpoint.revision)
+
+        self._on_unauthorized = supply
+
+    async def restore_credentials(self) -> None:
+        """Use the credentials that are stored, before the conversation is opened.
+
+        Raises:
+            AuthorizationError: The storage cannot be read.
+        """
+        if self._authorizer is not None and self._authorization is not None:
+            await self._authorizer.restore()
+            self.endpoint.authorize(self._authorization.headers, now=self.clock())
+
+    def head_received(self, exchange: ClientExchange) -> None:
+        """Let the authorization learn from the head of a response."""
+        if self._authorization is not None:
+            self._authorization.head_received(exchange)
+
+    def _waits_for_token(self) -> bool:
+        """Whether messages wait until the token is refreshed, which begins here."""
+        authorization = self._authorization
+        if authorization is None or self.endpoint.state is State.CLOSED:
+            return False
+        if (
+            not (self._is_refreshing or self._is_authorizing or self._is_renewed)
+            and self.endpoint.unsent_bytes
+            and authorization.needs_refresh
+        ):
+            self._is_refreshing = True
+            self._tasks.start_soon(self._refresh)
+        return self._is_refreshing
+
+    async def _refresh(self) -> None:
+        """Get a new token before the old one ends. Without one, the server decides."""
+        assert self._authorizer is not None
+        assert self._authorization is not None
+        try:
+            headers = await self._authorizer.run(None, self.endpoint.revision)
+            self.endpoint.authorize(headers, now=self.clock())
+            self._is_renewed = True
+            self._refused = None  # all that was refused is sent again
+        except Exception as error:
+            self._authorization.fail_in_advance(error)
+        finally:
+            self._is_refreshing = False
+            self.wake()
+        if (refused := self._refused) is not None:
+            self._refused = None
+            self._authorize(refused)
+
     def _authorize(self, event: AuthorizationRequired) -> None:
-        """Begin to ask the application, once for all requests that are refused meanwhile."""
-        if not self._is_authorizing:
+        """Begin to ask the application, once for all requests that are refused meanwhile.
+
+        While the token is refreshed, a refusal is kept: the server may have refused the old token.
+        """
+        if self._is_refreshing:
+            self._refused = event
+        elif not self._is_authorizing:
             self._is_authorizing = True
             self._failed_authorization = None
             self._tasks.start_soon(self._ask_for_authorization, event)
@@ -191,10 +283,16 @@ class HTTPClientDispatcher(EventDispatcher):
         assert self._on_unauthorized is not None  # without it, the endpoint keeps no request
         headers: Headers | None = None
         try:
+            if self._authorization is not None:
+                self._authorization.check_advance()
             outcome: Any = self._on_unauthorized(event)
             headers = await outcome if inspect.isawaitable(outcome) else outcome
             if headers is not None:
                 self.endpoint.authorize(headers, now=self.clock())
+                self._is_renewed = True
+        except AuthorizationError as error:
+            LOGGER.info("the client was not authorized: %s", error)
+            headers, self._failed_authorization = None, error
         except Exception as error:
             LOGGER.error("on_unauthorized failed", exc_info=error)
             headers, self._failed_authorization = None, error
@@ -206,17 +304,19 @@ class HTTPClientDispatcher(EventDispatcher):
 
 
 class RunningExchange:
-    """An exchange that is being sent, or waits for its turn.
+    """An exchange that is being sent, or waits for a free connection.
 
     Attributes:
-        takes_turn: Whether the exchange counts among those that `HTTPClientLimits` allows at once.
+        takes_slot: Whether the exchange counts for `HTTPClientLimits.requests`, and so waits for a
+            free connection when as many are sent.
         scope: The cancel scope in which the exchange is sent.
     """
 
     def __init__(self, session: HTTPClientDispatcher, exchange: ClientExchange) -> None:
         self.exchange: Final = exchange
         self.scope: Final = session.loop.new_scope()
-        self.takes_turn = False
+        self.takes_slot = False
+        self._has_head = False
         self._session: Final = session
 
     def set_head_deadline(self) -> None:
@@ -226,6 +326,9 @@ class RunningExchange:
 
     def response_received(self, *, has_head: bool = True) -> None:
         """Move the deadline and run a turn, after the exchange object was given input."""
+        if has_head and not self._has_head:
+            self._has_head = True
+            self._session.head_received(self.exchange)
         if has_head:
             silence = self._session.limits.silence
             if silence != math.inf or self.scope.deadline != math.inf:

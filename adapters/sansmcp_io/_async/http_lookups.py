@@ -17,7 +17,6 @@ from sansmcp.http import (
     ToolSchemaWanted,
 )
 
-from .._common.anomalies import LOGGER
 from .._common.lookups import (
     LATE,
     NO_ROOM,
@@ -26,8 +25,9 @@ from .._common.lookups import (
     LookupTimeout,
     StoredEvents,
     WaitingEvents,
+    log_failed_lookup,
 )
-from .loop import Loop, Scope
+from .loop import Event, Loop, Scope
 
 LookupEvent: TypeAlias = ToolSchemaWanted | EventToStore | ReplayWanted | LookupEnded
 
@@ -56,6 +56,19 @@ class LookupHost(Protocol):
     def turn(self) -> None:
         """Handle all events."""
         ...
+
+
+class _Place:
+    """The place of a question for stored events among the events that wait to be stored.
+
+    Attributes:
+        reached: Set when all events before it were stored.
+        left: Set when the question was answered.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self.reached: Final[Event] = loop.new_event()
+        self.left: Final[Event] = loop.new_event()
 
 
 class LookupRunner:
@@ -108,7 +121,9 @@ class LookupRunner:
                     self._host.endpoint.store_failed(event, NO_ROOM, now=self._host.now())
             case ReplayWanted():
                 waiting = self._waiting(event.session)
-                waiting.items.append(event)
+                place = _Place(self._host.loop)
+                waiting.items.append(place)
+                self._host.tasks.start_soon(self._replay_in_place, event, place)
                 self._work_on(event.session, waiting)
             case LookupEnded():
                 scope = self._scopes.get(event.exchange)
@@ -157,9 +172,9 @@ class LookupRunner:
             elif host.endpoint.fail_lookup(
                 question, LATE, status=503, retry_after=RETRY_SECONDS, now=host.now()
             ):
-                LOGGER.error("%s", LookupTimeout(what, self._options.timeout))
+                log_failed_lookup(what, LookupTimeout(what, self._options.timeout))
         except Exception as error:  # of the application, or of its return value
-            LOGGER.error("%s failed", what, exc_info=error)
+            log_failed_lookup(what, error)
             host.endpoint.fail_lookup(question, now=host.now())
         finally:
             del self._scopes[question.exchange]
@@ -191,11 +206,27 @@ class LookupRunner:
                     await self._append(item)
                     waiting.stored(item)
                 else:
-                    replay = partial(store.replay, session.id, item.stream, item.after)
-                    await self._answer(item, "event_log", replay, self._replay)
+                    place: _Place = item
+                    place.reached.set()
+                    await place.left.wait()
         finally:  # if it is cancelled, the server ends
             del self.stores[session]
         self._host.turn()
+
+    async def _replay_in_place(self, wanted: ReplayWanted, place: _Place) -> None:
+        """Answer the question for stored events. The time for it runs while it waits."""
+        store = self._options.event_log
+        assert store is not None  # else the endpoint does not ask
+
+        async def look_up() -> Any:
+            await place.reached.wait()
+            found = store.replay(wanted.session.id, wanted.stream, wanted.after)
+            return await found if inspect.isawaitable(found) else found
+
+        try:
+            await self._answer(wanted, "event_log.replay", look_up, self._replay)
+        finally:
+            place.left.set()
 
     def _replay(self, wanted: ReplayWanted, events: StoredEvents | None, now: float) -> None:
         # The store may return a part of the events, so it is asked until it returns none.
@@ -223,7 +254,7 @@ class LookupRunner:
         except Exception as error:
             if not self._has_store_failed:
                 self._has_store_failed = True
-                LOGGER.error("event_log.%s failed", what, exc_info=error)
+                log_failed_lookup(f"event_log.{what}", error)
             return error, None
         self._has_store_failed = False
         return None, outcome

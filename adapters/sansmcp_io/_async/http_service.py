@@ -14,12 +14,12 @@ from .._common.http_server import HTTPLimits
 from .._http1.responses import busy_response
 from .._options.servers import ListeningServerOptions
 from ..h11 import HTTPConnection
-from .http_runner import EndpointRunner, SessionTasks
+from .http_server_runner import EndpointRunner, SessionTasks
 from .loop import Loop
 from .server import HTTPServerCall, SessionServer
 
 if TYPE_CHECKING:
-    from .http_wire import HTTPWireBase
+    from .http_server_wire import HTTPServerWireBase
 
 
 class HTTPServiceBase(EndpointRunner):
@@ -46,7 +46,9 @@ class HTTPServiceBase(EndpointRunner):
             self.session_tasks = new_session_tasks(options.on_ready, partial(SessionServer, self))
         self.limits: Final = options.limits or HTTPLimits()
         self.authenticate: Final = options.authenticate
-        self.principal_key: Final = options.principal_key
+        self.principal_key: Final = options.key_of_principal
+        self.access: Final = self._new_access(options)
+        self._resource = None if options.access is None else options.access.resource
         self._paths = options.paths
         self._connections: Final[set[Any]] = set()  # wires of this loop
         self.end: Callable[[], object] = _nothing  # as `HTTPServer.close`
@@ -73,7 +75,8 @@ class HTTPServiceBase(EndpointRunner):
         return HTTPConnection(
             self.endpoint,
             paths=self._paths,
-            authenticates=self.authenticate is not None,
+            authenticates=self.authenticate is not None or self.access is not None,
+            documents=None if self._resource is None else self._resource.respond,
             context=self.context,
             limits=self.limits,
             now=self.now(),
@@ -97,12 +100,12 @@ class HTTPServiceBase(EndpointRunner):
             if not self._is_overfull:
                 self._is_overfull = True
                 LOGGER.warning("%d bytes wait: connections that hold most get 503", self._held)
-            max(self._connections, key=_held_by).give_up()
+            max(self._connections, key=_held_by).drop_request()
 
 
 def _nothing() -> None:
     """Do nothing: the server does not listen yet."""
 
 
-def _held_by(wire: HTTPWireBase) -> int:
+def _held_by(wire: HTTPServerWireBase) -> int:
     return wire.held

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 
-from .._common.anomalies import LOGGER
+from .._common.http_client_events import note_hook_error
+from .._common.shared_pool import AGAIN_SECONDS, POOL_IS_FULL, PooledExchange, SharedPool, pool_of
 from .._options.clients import HTTPClientOptions
 from ..httpx import (
     CONNECTION,
-    POOL_IS_FULL,
+    ConnectionNotes,
     build_request,
     failure_text,
-    is_beside,
     is_known,
-    lasts,
     new_client,
     request_text,
     response_text,
@@ -26,14 +26,33 @@ from ..httpx import (
     was_kept,
 )
 from .http_client import RunningExchange
-from .loop import Loop, Scope
+from .loop import Loop
+
+
+class _AsyncExchange(PooledExchange):
+    """An exchange that a task sends.
+
+    Attributes:
+        scope: The cancel scope in which it is sent.
+        may_proceed: Set when an exchange that has waited may be sent.
+    """
+
+    def __init__(self, running: RunningExchange, loop: Loop) -> None:
+        super().__init__(running.exchange)
+        self.running: Final = running
+        self.scope: Final = loop.new_scope()
+        self.may_proceed = loop.new_event()
+
+    def proceed(self) -> None:
+        self.may_proceed.set()
+
+    def displace(self) -> None:
+        self.is_displaced = True
+        self.scope.cancel()
 
 
 class HTTPXExchangeSender:
     """Sends exchanges with a client of httpx2.
-
-    If open streams use all connections of the client's pool, the stream for messages that belong
-    to no request is closed, to make room for a request, and is not opened again.
 
     Args:
         loop: The loop of the client.
@@ -50,44 +69,37 @@ class HTTPXExchangeSender:
             tls = tls_for(options.url, options.tls)
             client = new_client(httpx2.AsyncClient, tls, options.proxy)
         self._client: httpx2.AsyncClient = client
-        self._streams: dict[RunningExchange, Scope] = {}  # streams beside requests
-        self._sent: set[RunningExchange] = set()  # probably have a connection
-        self._is_crowded = False  # long streams have used up the pool
+        self._pool: SharedPool = pool_of(client)
 
     async def send(self, running: RunningExchange) -> None:
         """Send an exchange, and hand the response to its object until its end."""
-        exchange = running.exchange
-        scope = self._loop.new_scope()
-        if is_beside(exchange):
-            if self._is_crowded:
-                running.remove_deadline()
-                await self._loop.new_event().wait()
-            self._streams[running] = scope
+        one = _AsyncExchange(running, self._loop)
+        is_cancelled = True
         try:
-            with scope:
-                await self._send_in_scope(running)
+            with one.scope:
+                await self._send_in_scope(one)
+            is_cancelled = False
         finally:
-            self._streams.pop(running, None)
-            self._sent.discard(running)
-        if not exchange.over and self._is_crowded:
-            exchange.receive_failure(POOL_IS_FULL, now=self._loop.now())
+            if one.is_displaced or (is_cancelled and self._pool.is_waiting(one)):
+                one.exchange.receive_failure(POOL_IS_FULL, now=self._loop.now())
+            self._pool.leave(one)
 
     async def aclose(self) -> None:
         """Close the client, unless it belongs to the application."""
         if self._is_ours:
             await self._client.aclose()
 
-    async def _send_in_scope(self, running: RunningExchange) -> None:
-        exchange = running.exchange
-        is_new = has_head = False
+    async def _send_in_scope(self, one: _AsyncExchange) -> None:
+        exchange, running = one.exchange, one.running
+        connection = ConnectionNotes(exchange)
+        has_head = False
 
-        async def trace(name: str, info: object) -> None:
-            nonlocal is_new
-            self._sent.add(running)
-            is_new |= name == "connection.connect_tcp.started"
+        async def trace(name: str, info: Mapping[str, Any]) -> None:
+            self._pool.connected(one)
+            connection.note(name, info)
 
         try:
-            response = await self._response(running, trace)
+            response = await self._response(one, trace)
             try:
                 if running.is_traced:
                     running.received(CONNECTION, response_text(response))
@@ -107,37 +119,33 @@ class HTTPXExchangeSender:
         # Hooks, `auth=` and an application in this process may raise anything.
         except Exception as error:
             if not is_known(error):
-                LOGGER.error("the httpx2 client has failed", exc_info=error)
-            text = failure_text(error, has_head=has_head, connect=self._connect)
-            kept = not (is_new or has_head) and was_kept(error)
+                note_hook_error(exchange, error)
+            text = failure_text(
+                error, has_head=has_head, connect=self._connect, proxy=connection.proxy
+            )
+            kept = not (connection.is_new or has_head) and was_kept(error)
             exchange.receive_failure(text, now=self._loop.now(), kept=kept)
 
-    async def _response(self, running: RunningExchange, trace: Any) -> httpx2.Response:
+    async def _response(self, one: _AsyncExchange, trace: Any) -> httpx2.Response:
         """Send a request when the client's pool has room for it, and return the response."""
+        running = one.running
         while True:
-            request = build_request(
-                self._client, running.exchange, connect=self._connect, trace=trace
-            )
+            while not self._pool.admit(one):
+                await self._wait(one)
+            request = build_request(self._client, one.exchange, connect=self._connect, trace=trace)
             if running.is_traced:
                 running.sent(CONNECTION, request_text(request))
             try:
                 return await self._client.send(request, stream=True, follow_redirects=False)
             except httpx2.PoolTimeout:
-                self._sent.discard(running)
-                if running not in self._streams:
-                    self._make_room()
+                self._pool.timed_out(one)
+                await self._wait(one)
 
-    def _make_room(self) -> None:
-        """Close streams beside requests, if long streams use all connections of the pool.
-
-        Raises:
-            httpx2.PoolTimeout: Streams that were opened for requests use all connections.
-        """
-        if self._sent and all(lasts(other.exchange) for other in self._sent):
-            if not self._is_crowded:
-                self._is_crowded = True
-                LOGGER.warning("%s", POOL_IS_FULL)
-            if not self._streams:
-                raise httpx2.PoolTimeout(POOL_IS_FULL)
-            for scope in self._streams.values():
-                scope.cancel()
+    async def _wait(self, one: _AsyncExchange) -> None:
+        """Wait until an exchange may be sent, or it is time to ask again."""
+        again_at = self._loop.now() + AGAIN_SECONDS
+        if self._pool.is_crowded and one.is_standalone:
+            one.running.remove_deadline()
+            again_at = math.inf
+        await self._loop.wait_until(again_at, one.may_proceed.wait)
+        one.may_proceed = self._loop.new_event()

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from types import TracebackType
 from typing import Any, Protocol
 
+from sansmcp import TaskUpdated
+
 from .._common.call import ProgressHandler
 from .handlers import HandlerRunner
 
@@ -58,6 +60,10 @@ class Mailbox(Protocol):
 
     def put(self, item: Any) -> None:
         """Leave an item and wake the caller."""
+        ...
+
+    def update(self, event: TaskUpdated) -> None:
+        """Take a change of the task that the request has become."""
         ...
 
     def fail(self, error: BaseException) -> None:
@@ -162,9 +168,21 @@ class Loop(Protocol):
         """Await `wait()` until the deadline, and return whether it returned before."""
         ...
 
+    async def finish(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Await `work()` to its end. A cancellation that comes meanwhile is raised after it."""
+        ...
+
     def new_messenger(self) -> Callable[[Callable[[], object]], object]:
         """Return a function that calls another one in the thread of this loop, from any thread.
 
         In the thread of the loop, it calls at once. After the loop has ended, nothing happens.
+        """
+        ...
+
+    def new_postman(self) -> Callable[[Callable[[], object]], object]:
+        """Return a function that calls another one in a later step of this loop.
+
+        It may be called from any thread, and within any other code, as finalizers are. After the
+        loop has ended, nothing happens.
         """
         ...

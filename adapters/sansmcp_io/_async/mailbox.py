@@ -6,7 +6,13 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import Generic, TypeVar
 
-from sansmcp import JSONObject, NotificationReceived, SubscriptionAcknowledged, SubscriptionEnded
+from sansmcp import (
+    JSONObject,
+    NotificationReceived,
+    SubscriptionAcknowledged,
+    SubscriptionEnded,
+    TaskUpdated,
+)
 
 from .._common.call import ProgressHandler
 from .._common.changes import WaitingChanges
@@ -41,6 +47,9 @@ class MailboxBase(ABC, Generic[Item]):
         """Leave an item and wake the caller."""
         self._items.append(item)
         self._wake()
+
+    def update(self, event: TaskUpdated) -> None:
+        """Take a change of the task that the request has become: the caller waits for the end."""
 
     def fail(self, error: BaseException) -> None:
         """Let `take` raise an exception, and wake the caller."""

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from sansmcp import (
     ConnectionFailed,
@@ -16,6 +16,7 @@ from sansmcp import (
     JSONValue,
     ListingEnded,
     LocalProtocolError,
+    OutgoingRequest,
     PageReceived,
     PingEnded,
     Ready,
@@ -28,7 +29,6 @@ from .._common.call import (
     RequestingSide,
 )
 from .._common.endings import (
-    Outcome,
     check_listing,
     result_of,
     seconds_of,
@@ -38,7 +38,8 @@ from .._common.errors import ConnectionLost
 from .._common.requests import RequestArguments, SendState
 from .._options.checks import SessionOptions
 from .call import Questions
-from .loop import Loop
+from .client_tasks import ClientTask, LoopTask
+from .loop import Loop, Mailbox
 from .mailbox import Changes
 
 
@@ -85,6 +86,13 @@ class RequestSender(ABC):
         self, arguments: RequestArguments, serving: IncomingRequest | None
     ) -> JSONObject:
         """Send a request and wait for its response. If the wait is cancelled, so is the request."""
+        mailbox = self.loop.new_mailbox(arguments.on_progress)
+        return result_of(await self.answer(arguments, serving, mailbox), self.sending.stderr)
+
+    async def answer(
+        self, arguments: RequestArguments, serving: IncomingRequest | None, mailbox: Mailbox
+    ) -> Any:
+        """Send a request, answer the questions about it, and return what the mailbox gives then."""
         method, on_progress = arguments.method, arguments.on_progress
         timeout, max_timeout = arguments.times(self._request_timeout)
         self.sending.check_open(method)
@@ -92,7 +100,6 @@ class RequestSender(ABC):
             waited = await self._room_to_ask(method, timeout, max_timeout)
             timeout -= waited
             max_timeout = None if max_timeout is None else max_timeout - waited
-        mailbox = self.loop.new_mailbox(on_progress)
         call = arguments.send(
             self.side.send_request,
             timeout,
@@ -105,7 +112,7 @@ class RequestSender(ABC):
         deadline = math.inf if max_timeout is None else self.clock() + max_timeout
         self.wake()
         try:
-            outcome: Outcome | InputRequired = await mailbox.take()
+            outcome: Any = await mailbox.take()
             while isinstance(outcome, InputRequired):
                 responses = await self._questions.answers(outcome, deadline)
                 call = self.sending.send_answers(
@@ -126,7 +133,48 @@ class RequestSender(ABC):
             raise
         finally:
             mailbox.is_closed = True
-        return result_of(outcome, self.sending.stderr)
+        return outcome
+
+    async def start_task(self, arguments: RequestArguments) -> ClientTask:
+        """Send a request, and wait until the server has answered it with a task, or for good."""
+        followed = LoopTask(self, arguments.method, arguments.on_progress)
+        await self.answer(arguments, None, followed)
+        followed.is_closed = False
+        followed.check_start(self.sending.stderr)
+        return ClientTask(self, followed)
+
+    async def resume_task(
+        self, task_id: str, method: str, timeout: float | None, max_timeout: float | None
+    ) -> ClientTask:
+        """Follow a task that another connection has started."""
+        self.sending.check_open("tasks/get")
+        timeout = self._request_timeout if timeout is None else timeout
+        if self._room.is_short:
+            waited = await self._room_to_ask("tasks/get", timeout, max_timeout)
+            timeout -= waited
+            max_timeout = None if max_timeout is None else max_timeout - waited
+        followed = LoopTask(self, method, None)
+        call = self.side.resume_task(
+            task_id,
+            method,
+            timeout=limit_of(timeout),
+            max_timeout=None if max_timeout is None else limit_of(max_timeout),
+            data=followed,
+            now=self.clock(),
+        )
+        self.wake()
+        try:
+            await followed.take()
+        except BaseException:
+            self.leave_task(call)  # which goes on for others
+            raise
+        followed.check_start(self.sending.stderr)
+        return ClientTask(self, followed)
+
+    def leave_task(self, call: OutgoingRequest) -> None:
+        """Do not follow a task any more."""
+        self.side.leave_task(call, now=self.clock())
+        self.wake()
 
     async def _room_to_ask(self, method: str, timeout: float, max_timeout: float | None) -> float:
         """Wait until a request may be sent, and return the seconds that took: its timeout runs."""

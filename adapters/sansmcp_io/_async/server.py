@@ -14,7 +14,7 @@ from sansmcp import (
     ServerConnection,
 )
 
-from .._common.call import ServerCallBase
+from .._common.call import ServerCallBase, continued
 from .._common.requests import RequestArguments
 from .._common.server import AllClients, LogHandlerBase, ServerBase, SessionServerBase, mcp_level
 from .call import Call
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sansmcp.http import ServerEndpoint
 
     from .._common.typed_requests import AsyncRequests as Requester
-    from .http_runner import EndpointRunner
+    from .http_server_runner import EndpointRunner
 else:
     from .._common.requests import Requester
 
@@ -66,6 +66,13 @@ class Server(ServerBase[Coroutine[Any, Any, float]], Requester):
 
 class ServerCall(Call, ServerCallBase):
     """A client's request that a handler of a server works on."""
+
+    async def _send_request(self, arguments: RequestArguments) -> JSONObject:
+        running = continued(self._request)
+        if running is not None:
+            answer: JSONObject = await running.ask_one(*arguments.of_question())
+            return answer
+        return await self._session.request(arguments, self._request)
 
     @property
     def server(self) -> Server:
@@ -175,6 +182,8 @@ class HTTPServerCall(ServerCall):
 
     def close_stream(self, *, retry_ms: int | None = None) -> bool:
         """Close the stream of the response, as `ServerCall.close_stream`."""
+        if (running := continued(self._request)) is not None and running.is_restarted:
+            return False
         closed = self._service.endpoint.close_stream(
             self._request, retry_ms=retry_ms, now=self._service.now()
         )
@@ -182,6 +191,10 @@ class HTTPServerCall(ServerCall):
         return closed
 
     async def _send_request(self, arguments: RequestArguments) -> JSONObject:
+        running = continued(self._request)
+        if running is not None:
+            answer: JSONObject = await running.ask_one(*arguments.of_question())
+            return answer
         return await self._service.request(arguments, serving=self._request, session=None)
 
 

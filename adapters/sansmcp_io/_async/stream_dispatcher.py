@@ -68,6 +68,11 @@ class StreamDispatcher(EventDispatcher):
         if isinstance(event, ConnectionClosed):
             self._connection_closed()
 
+    def _end_tasks(self) -> None:
+        """Let the tasks of the client fail: the connection ends before them."""
+        if isinstance(self.connection, ServerConnection):
+            self._handler_runner.end_tasks()
+
     def _dispatch_endings(self) -> None:
         """Hand endings to callers. Handlers are not called, since one of them may have failed."""
         while (event := self.connection.next_event()) is not None:

@@ -22,28 +22,43 @@ def printable(text: str) -> str:
     return cut if cut.isprintable() else ascii(cut)[1:-1]
 
 
-class AnomalyLog:
-    """Logs `RECORDS_PER_WINDOW` anomalies of a connection per window, and counts the others."""
+class RecordLimit:
+    """Admits `RECORDS_PER_WINDOW` records to the log per window, and counts the others.
 
-    def __init__(self) -> None:
+    Args:
+        subjects: The plural noun for what the records tell of.
+    """
+
+    def __init__(self, subjects: str) -> None:
+        self._subjects: Final = subjects
         self._since = 0.0
         self._written = 0
         self._withheld = 0
 
-    def note(self, anomaly: Anomaly, now: float) -> None:
-        """Log one anomaly, or only count it after many. `now` is in seconds and never decreases."""
-        level, rule, text = self._describe(anomaly)
-        if not LOGGER.isEnabledFor(level):
-            return
+    def admits(self, now: float) -> bool:
+        """Whether one more record may be written. `now` is in seconds and never decreases."""
         if self._written == 0 or now >= self._since + WINDOW_SECONDS:
             if self._withheld:
-                LOGGER.warning("%d more anomalies were not logged", self._withheld)
+                LOGGER.warning("%d more %s were not logged", self._withheld, self._subjects)
             self._since, self._written, self._withheld = now, 0, 0
         if self._written >= RECORDS_PER_WINDOW:
             self._withheld += 1
-            return
+            return False
         self._written += 1
-        LOGGER.log(level, "%s [%s]", printable(text), rule)
+        return True
+
+
+class AnomalyLog:
+    """Logs `RECORDS_PER_WINDOW` anomalies of a connection per window, and counts the others."""
+
+    def __init__(self) -> None:
+        self._limit: Final = RecordLimit("anomalies")
+
+    def note(self, anomaly: Anomaly, now: float) -> None:
+        """Log one anomaly, or only count it after many. `now` is in seconds and never decreases."""
+        level, rule, text = self._describe(anomaly)
+        if LOGGER.isEnabledFor(level) and self._limit.admits(now):
+            LOGGER.log(level, "%s [%s]", printable(text), rule)
 
     @staticmethod
     def _describe(anomaly: Anomaly) -> tuple[int, str, str]:

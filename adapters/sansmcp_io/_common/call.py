@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast
 
 import attrs
 
@@ -23,7 +24,7 @@ from sansmcp import (
 )
 
 from .anomalies import LOGGER
-from .errors import McpError
+from .errors import InsufficientScope, McpError
 
 if TYPE_CHECKING:
     from sansmcp.http import ClientEndpoint, ServerEndpoint
@@ -39,6 +40,30 @@ RequestingSide: TypeAlias = "ClientSide | ServerConnection"
 _NO_LOCK: Final = nullcontext()
 INTERNAL_ERROR = "internal error"
 """The only text that the peer gets for an exception that is no `McpError`."""
+
+
+class Model(Protocol):
+    """An object of pydantic, or any with such a method."""
+
+    def model_dump(self, *, mode: str = ..., by_alias: bool = ..., exclude_none: bool = ...) -> Any:
+        """The members as JSON values."""
+        ...
+
+
+class Dataclass(Protocol):
+    """An instance of a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+class AttrsClass(Protocol):
+    """An instance of an attrs class (`attrs.AttrsInstance` is any object for pyright)."""
+
+    __attrs_attrs__: ClassVar[Any]
+
+
+HandlerResult: TypeAlias = Mapping[str, object] | Model | Dataclass | AttrsClass
+"""The result of a handler: a dict, or an object that `sansmcp.content.as_json` takes."""
 
 
 @attrs.frozen
@@ -57,6 +82,49 @@ class RequireInput:
 
     questions: Mapping[str, JSONObject] = attrs.field(factory=dict[str, JSONObject])
     state: str | None = None
+
+
+class Continued(ABC):
+    """The work on a task that a request has become, while its handler goes on with its call.
+
+    It is in the slot `data` of the request.
+
+    Attributes:
+        input_responses: The answers to the questions of the `RequireInput` that the handler
+            returned before.
+        state: The state of that `RequireInput`.
+        is_restarted: Whether the handler was called before, in a worker that has ended. Its client
+            can be sent nothing but what the task shows.
+    """
+
+    input_responses: JSONObject
+    state: str | None
+    is_restarted: bool
+
+    @abstractmethod
+    def progress(
+        self, progress: float, *, total: float | None = None, message: str | None = None
+    ) -> bool:
+        """Report how far the work is."""
+
+    @abstractmethod
+    def ask_one(self, method: str, params: JSONObject | None, timeout: float | None) -> Any:
+        """Ask the client one question, and return its answer. On a loop this is awaited.
+
+        Args:
+            method: The method of the question.
+            params: Its params.
+            timeout: Seconds to wait; None: as long as the task is kept.
+
+        Raises:
+            RequestTimeout: The answer has not come in time.
+        """
+
+
+def continued(request: IncomingRequest) -> Continued | None:
+    """The work on the task that a request has become; None: the request is open, or has ended."""
+    data = request.data
+    return data if isinstance(data, Continued) else None
 
 
 class CallBase:
@@ -123,6 +191,8 @@ class CallBase:
         Raises:
             LocalProtocolError: `progress` does not increase, or a number is not finite.
         """
+        if (running := continued(self._request)) is not None:
+            return running.progress(progress, total=total, message=message)
         with self._lock:
             will_be_sent = self._connection.send_progress(
                 self._request, progress, total=total, message=message, now=self._clock()
@@ -141,6 +211,8 @@ class ServerCallBase(CallBase):
     @property
     def input_responses(self) -> JSONObject:
         """The client's answers to the questions of `RequireInput`, by key; `{}` at first."""
+        if (running := continued(self._request)) is not None:
+            return running.input_responses
         return self._request.input_responses
 
     @property
@@ -155,6 +227,8 @@ class ServerCallBase(CallBase):
         If a sealed state has no valid seal, this is None, the client gets an error for its request,
         and the result of the handler is not sent.
         """
+        if (running := continued(self._request)) is not None:
+            return running.state
         connection = cast(ServerSide, self._connection)
         with self._lock:
             state = connection.read_state(self._request, at=time.time(), now=self._clock())
@@ -178,6 +252,8 @@ class ServerCallBase(CallBase):
             LocalProtocolError: The level is unknown, or `logging` is not among the capabilities.
         """
         connection = cast(ServerSide, self._connection)
+        if (running := continued(self._request)) is not None and running.is_restarted:
+            return False
         with self._lock:
             will_be_sent = connection.send_log(
                 level, data, logger=logger, request=self._request, now=self._clock()
@@ -190,7 +266,7 @@ class ServerCallBase(CallBase):
 def answer(
     connection: Side,
     request: IncomingRequest,
-    result: JSONObject | RequireInput,
+    result: HandlerResult | RequireInput,
     now: float,
 ) -> None:
     """Send the result of a handler. A result that cannot be sent is a failure of the handler."""
@@ -203,7 +279,7 @@ def answer(
                 request, result.questions, state=result.state, at=time.time(), now=now
             )
         else:
-            connection.send_result(request, cast(JSONObject, result), now=now)
+            connection.send_result(request, object_of(result), now=now)
     except LocalProtocolError as error:
         if error.needed is None:
             answer_failure(connection, request, error, now)
@@ -215,6 +291,20 @@ def answer(
             connection.send_error(request, ErrorCode.INVALID_PARAMS, error.text, now=now)
     except Exception as error:  # what an encoder or a hash says of values that are no JSON
         answer_failure(connection, request, error, now)
+
+
+def object_of(result: object) -> JSONObject:
+    """The result of a handler as a dict: that of the fields, where a handler returns an object.
+
+    Raises:
+        TypeError: A part of the object has no JSON value.
+        ValueError: It is nested too deep.
+    """
+    if isinstance(result, dict | RequireInput):  # a wish for input is refused where it is sent
+        return cast(JSONObject, result)
+    from sansmcp.content import as_json  # imported here: most handlers return dicts
+
+    return cast(JSONObject, as_json(result, nulls=False))
 
 
 def ends_program(failure: BaseException) -> bool:
@@ -233,14 +323,19 @@ def answer_failure(
 ) -> None:
     """Answer with an error for an exception of a handler: an `McpError` as it is, others as -32603.
 
+    For an `InsufficientScope`, the response has a status and a challenge, where there is HTTP.
+
     An exception that ends the program is logged in one line, without a traceback: the caller raises
     it again, and the log says why the server has ended.
     """
-    if isinstance(failure, McpError):
+    if isinstance(failure, (McpError, InsufficientScope)):
         if not request.open:
             return
         try:
-            connection.send_error(request, failure.code, failure.message, failure.data, now=now)
+            if isinstance(failure, InsufficientScope):
+                _forbid(connection, request, failure, now)
+            else:
+                connection.send_error(request, failure.code, failure.message, failure.data, now=now)
         except Exception as error:  # its code, message or data have no JSON form
             failure = error
         else:
@@ -254,6 +349,24 @@ def answer_failure(
         connection.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR, now=now)
 
 
+def _forbid(
+    connection: Side, request: IncomingRequest, failure: InsufficientScope, now: float
+) -> None:
+    """Answer a request whose principal lacks scopes."""
+    code = ErrorCode.INVALID_REQUEST
+    data: JSONObject = {"error": "insufficient_scope", "scope": " ".join(failure.scopes)}
+    # Imported here: most programs need nothing of HTTP and authorization.
+    from sansmcp.auth import insufficient_scope
+    from sansmcp.http import ServerEndpoint
+
+    if not isinstance(connection, ServerEndpoint):
+        connection.send_error(request, code, failure.text, data, now=now)
+        return
+    challenge = insufficient_scope(request.principal, failure.scopes, failure.text)
+    fields = {"www-authenticate": challenge}
+    connection.send_error(request, code, failure.text, data, status=403, headers=fields, now=now)
+
+
 def failure_of(method: str, failure: Exception) -> McpError:
     """Return the error for a question whose handler has failed: its `McpError`, or -32603."""
     if isinstance(failure, McpError):
@@ -262,7 +375,7 @@ def failure_of(method: str, failure: Exception) -> McpError:
     return internal_error(failure)
 
 
-def internal_error(cause: Exception) -> McpError:
+def internal_error(cause: BaseException) -> McpError:
     """The error for the peer after an internal failure, without details of the failure."""
     error = McpError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
     error.__cause__ = cause

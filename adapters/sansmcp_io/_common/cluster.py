@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import attrs
 
-from sansmcp import Change, JSONObject
+from sansmcp import (
+    Change,
+    Config,
+    JSONObject,
+    JSONValue,
+    Task,
+    TaskQuestion,
+)
 
 if TYPE_CHECKING:
     from sansmcp.http import (
@@ -25,10 +32,24 @@ if TYPE_CHECKING:
         SessionWanted,
     )
 
-ClusterEvent: TypeAlias = (
+SessionEvent: TypeAlias = (
     "SessionRequested | SessionWanted | RelayEnded | EventToStore | ReplayWanted | SessionEnded"
 )
+ClusterEvent: TypeAlias = "SessionEvent | TaskQuestion"
 """The events of an endpoint that a member of a cluster handles."""
+
+
+@attrs.frozen
+class CarriedPrincipals:
+    """How the principal of a request gets to another worker.
+
+    Attributes:
+        dump: Turns it into a JSON value.
+        load: Turns that value into the principal again.
+    """
+
+    dump: Callable[[Any], JSONValue]
+    load: Callable[[Any], Any]
 
 
 class ClusterHost(Protocol):
@@ -49,6 +70,24 @@ class ClusterHost(Protocol):
         """The objects that carry the output of exchanges."""
         ...
 
+    @property
+    def shares_tasks(self) -> bool:
+        """Whether the tasks of the endpoint are kept by the cluster."""
+        ...
+
+    @property
+    def most_tasks(self) -> int:
+        """The number of tasks that the endpoint may work on."""
+        ...
+
+    def resume_task(self, task: Task) -> bool:
+        """Go on with a task of a worker that has died, if its handler may be called again.
+
+        Returns:
+            Whether the work goes on here. If not, the task fails.
+        """
+        ...
+
     def turn(self) -> None:
         """Handle all events."""
         ...
@@ -66,6 +105,31 @@ class ClusterMember(Protocol):
         """Whether requests are carried, of whose responses the ends are near."""
         ...
 
+    @property
+    def is_storing(self) -> bool:
+        """Whether tasks wait to be stored."""
+        ...
+
+    def dump_principal(self, principal: Any) -> JSONValue:
+        """Turn the principal of a request into a JSON value.
+
+        Raises:
+            Exception: What the function of the application raises.
+        """
+        ...
+
+    def load_principal(self, value: JSONValue) -> Any:
+        """Turn that value into the principal again.
+
+        Raises:
+            Exception: What the function of the application raises.
+        """
+        ...
+
+    def release_task(self, task: Task) -> None:
+        """Leave a task to the other workers, one of which calls its handler again."""
+        ...
+
     def begin(self, loop: Any) -> None:
         """Begin, in this loop, or go on in it.
 
@@ -74,8 +138,8 @@ class ClusterMember(Protocol):
         """
         ...
 
-    async def joined(self, loop: Any) -> None:
-        """Wait until this worker is known to the others.
+    async def join(self, loop: Any) -> None:
+        """Begin, and wait until this worker is known to the others.
 
         Raises:
             ClusterError: That is not possible.
@@ -94,6 +158,10 @@ class ClusterMember(Protocol):
         """Called after each turn: output was taken."""
         ...
 
+    def drain(self) -> None:
+        """The end of this worker begins: serve no new requests of others."""
+        ...
+
     def end(self) -> bool:
         """Tell the others that this worker ends, without waiting for it."""
         ...
@@ -110,10 +178,21 @@ class Cluster(Protocol):
         self,
         host: ClusterHost,
         *,
-        principal_key: Callable[[Any], str] | None,
         new_id: Callable[[], str],
+        config: Config | None,
+        principals: CarriedPrincipals | None,
     ) -> ClusterMember:
-        """Make the part of one worker."""
+        """Make the part of one worker.
+
+        Args:
+            host: The worker.
+            new_id: Gives session ids.
+            config: The limits of the endpoint.
+            principals: How principals are carried; None: as the settings of the cluster say.
+
+        Raises:
+            ValueError: The settings of the cluster and of the server contradict each other.
+        """
         ...
 
 

@@ -22,6 +22,7 @@ from sansmcp import (
 )
 
 from .errors import (
+    AuthorizationError,
     ConnectionLost,
     InvalidAnswer,
     PeerError,
@@ -29,6 +30,8 @@ from .errors import (
     RequestRefused,
     RequestTimeout,
     StartFailed,
+    TaskCancelledError,
+    TaskLost,
 )
 from .stderr import StderrTail
 
@@ -45,7 +48,10 @@ _LEAST_ERROR_STATUS: Final = 400
 Outcome: TypeAlias = ResponseReceived | ErrorReceived | RequestFailed
 
 _REQUESTS: Final[Mapping[FailureReason, type[Exception]]] = {
-    # No CANCELLED: a caller that cancels a request no longer waits for its ending.
+    # A caller that cancels a request no longer waits for its ending, but for that of a task.
+    FailureReason.CANCELLED: TaskCancelledError,
+    FailureReason.TASK_CANCELLED: TaskCancelledError,
+    FailureReason.TASK_LOST: TaskLost,
     FailureReason.TIMED_OUT: RequestTimeout,
     FailureReason.LOST: ConnectionLost,
     FailureReason.NO_STREAM: ConnectionLost,
@@ -78,6 +84,9 @@ def result_of(outcome: Outcome, stderr: StderrTail | None = None) -> JSONObject:
             return outcome.result
         case ErrorReceived():
             raise _peer_error(outcome, outcome.code)
+        case RequestFailed(reason=FailureReason.CANCELLED | FailureReason.TASK_CANCELLED):
+            who = "this side" if outcome.reason is FailureReason.CANCELLED else "the server"
+            raise TaskCancelledError(f"{who} has cancelled the task of {outcome.request.method}")
         case RequestFailed():
             kind = _REQUESTS[outcome.reason]
             if kind is InvalidAnswer:
@@ -200,12 +209,17 @@ def _failure(
     if kind is ConnectionLost and refusal.opening is not None:
         return _opening_error(text, refusal.opening, may_have_run=refusal.may_have_run)
     if kind is RequestRefused:
-        if refusal.cause is not None:
+        if isinstance(refusal.cause, AuthorizationError):
+            text += f": {refusal.cause}"
+        elif refusal.cause is not None:
             text += f"; on_unauthorized raised {type(refusal.cause).__name__}"
         refused = RequestRefused(text, refusal.status, refusal.challenges, refusal.retry_after)
         refused.__cause__ = refusal.cause
         return refused
-    return with_stderr(kind(text), stderr)
+    error = with_stderr(kind(text), stderr)
+    if kind is ConnectionLost:
+        error.__cause__ = refusal.hook_error
+    return error
 
 
 def ended_text(cause: CloseCause | None) -> str:

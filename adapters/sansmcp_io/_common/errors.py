@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -12,6 +12,7 @@ from .stderr import StderrTail
 
 if TYPE_CHECKING:
     from sansmcp import ConnectionFailed
+    from sansmcp.auth import AuthorizationFailure, AuthorizationStep
     from sansmcp.http import Challenge
 
 
@@ -88,8 +89,9 @@ class RequestTimeout(TimeoutError):
 class ConnectionLost(ConnectionError):
     """The connection ended before a request was answered: the peer may have run it.
 
-    Where the session was lost over HTTP and no new one could be opened, the cause (`__cause__`) is
-    what the start would have raised, such as `RequestRefused`.
+    The cause (`__cause__`) is set in two cases. If the session was lost over HTTP and no new one
+    could be opened, it is what the start would have raised, such as `RequestRefused`. If an event
+    hook or `auth=` of your httpx2 client has raised an exception, it is that exception.
     """
 
     _tail: StderrTail | None = None
@@ -112,6 +114,17 @@ class ConnectionLost(ConnectionError):
         return None if self._tail is None else self._tail.exit_status
 
 
+class TaskCancelledError(Exception):
+    """The task that a request had become was cancelled: by the server, or by this side."""
+
+
+class TaskLost(Exception):
+    """The server does not have the task: its time is over, or its id is not known.
+
+    Ids are known to the server that made them, and there to the principal that they were made for.
+    """
+
+
 class Refusal(NamedTuple):
     """The status and headers with which a server over HTTP has refused a request.
 
@@ -122,6 +135,7 @@ class Refusal(NamedTuple):
         cause: The exception that `on_unauthorized` has raised.
         opening: Why no session could be opened in the place of a lost one.
         may_have_run: The server may have run the request before its session was lost.
+        hook_error: The exception that a hook of the httpx2 client has raised.
     """
 
     status: int | None = None
@@ -130,6 +144,7 @@ class Refusal(NamedTuple):
     cause: Exception | None = None
     opening: ConnectionFailed | None = None
     may_have_run: bool = False
+    hook_error: BaseException | None = None
 
 
 class RequestRefused(ConnectionError):
@@ -155,6 +170,39 @@ class RequestRefused(ConnectionError):
         self.status: Final = status
         self.challenges: Final = tuple(challenges)
         self.retry_after: Final = retry_after
+
+
+class AuthorizationError(Exception):
+    """A client was not authorized: its attempt has ended without a token.
+
+    It is the cause (`__cause__`) of the `RequestRefused` of each request that needed the token.
+
+    Attributes:
+        text: What happened, and what to change.
+        step: The step at which the attempt ended; None if it did not begin.
+        reason: The reason; None if it did not begin.
+        rule: The id of the rule that decided; None where no rule did.
+        error: The OAuth error code of the authorization server; None without one.
+        issuer: The authorization server; None if it is not known.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        step: AuthorizationStep | None = None,
+        reason: AuthorizationFailure | None = None,
+        *,
+        rule: str | None = None,
+        error: str | None = None,
+        issuer: str | None = None,
+    ) -> None:
+        super().__init__(text)
+        self.text: Final = text
+        self.step: Final = step
+        self.reason: Final = reason
+        self.rule: Final = rule
+        self.error: Final = error
+        self.issuer: Final = issuer
 
 
 class CallCancelled(Exception):
@@ -187,6 +235,46 @@ class Unauthorized(Exception):
 
     def __str__(self) -> str:
         return f"{self.text} ({self.status})"
+
+
+class InsufficientScope(Exception):
+    """Raised by a handler: the credentials of the client lack scopes that this request needs.
+
+    Over HTTP the client gets 403 with a challenge that names the scopes, and may ask the user for
+    them. Where its response has begun as a stream, and without HTTP, it gets a JSON-RPC error.
+
+    Attributes:
+        scopes: All scopes that the request needs, not only those that are missing.
+        text: One sentence, for the client.
+    """
+
+    def __init__(
+        self,
+        scopes: Iterable[str],
+        text: str = "the token lacks a scope that this request needs",
+    ) -> None:
+        self.scopes: Final = (scopes,) if isinstance(scopes, str) else tuple(scopes)
+        self.text: Final = text
+        super().__init__(self.scopes, text)
+
+    def __str__(self) -> str:
+        return f"{self.text}: {' '.join(self.scopes)}"
+
+
+class AccessDenied(Exception):
+    """A request must not be served, as the check of its credentials says.
+
+    Attributes:
+        status: The status of the response.
+        text: One sentence, for the client.
+        headers: Names and values: the challenge, and others.
+    """
+
+    def __init__(self, status: int, text: str, headers: Sequence[tuple[str, str]]) -> None:
+        super().__init__(status, text)
+        self.status: Final = status
+        self.text: Final = text
+        self.headers: Final = tuple(headers)
 
 
 def check_extra(name: str, package: str = "") -> None:

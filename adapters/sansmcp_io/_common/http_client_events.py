@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sansmcp import Event
 from sansmcp.http import (
     AuthorizationRequired,
+    ClientExchange,
     ClientHTTPEvent,
     MessageRefused,
     MessageUndelivered,
@@ -62,6 +63,18 @@ def _tell(event: AuthorizationRequired | MessageRefused, refusal: Refusal) -> No
     """Note the reason for the caller that waits for the ending of the request."""
     if event.request is not None:
         event.request.data.refusal = refusal
+
+
+def note_hook_error(exchange: ClientExchange, error: BaseException) -> None:
+    """Log an exception that a hook of the httpx2 client has raised, and tell the waiting caller.
+
+    Args:
+        exchange: The exchange that could not be made.
+        error: The exception.
+    """
+    LOGGER.error("the httpx2 client has failed", exc_info=error)
+    if exchange.request is not None:
+        exchange.request.data.refusal = Refusal(hook_error=error)
 
 
 def sentence_of(error: BaseException | None) -> str:

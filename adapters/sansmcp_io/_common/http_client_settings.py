@@ -48,7 +48,8 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 def proxy_of(url: str) -> str | None:
     """The proxy that the environment names for a URL. Text that is no URL is checked elsewhere.
 
-    It is that of `HTTP_PROXY`, `HTTPS_PROXY` or `ALL_PROXY`, unless `NO_PROXY` has the host.
+    It is that of `HTTP_PROXY`, `HTTPS_PROXY` or `ALL_PROXY`, unless `NO_PROXY` has the host, with
+    or without the port.
     """
     if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
         return None
@@ -59,6 +60,13 @@ def proxy_of(url: str) -> str | None:
     host = parts.hostname or ""
     proxies = getproxies_environment()
     found = proxies.get(parts.scheme) or proxies.get("all")
-    if not found or host in _LOOPBACK or proxy_bypass(host):
+    if not found or host in _LOOPBACK:
+        return None
+    try:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:  # the URL is refused elsewhere
+        return None
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if proxy_bypass(host) or proxy_bypass(where):
         return None
     return found if "://" in found else f"http://{found}"

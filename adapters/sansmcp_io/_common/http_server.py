@@ -23,15 +23,32 @@ PrincipalKey: TypeAlias = Callable[[Any], str]
 """Takes what `authenticate` returned, and returns a string that stands for that principal only."""
 
 
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
+Response: TypeAlias = tuple[int, Headers, bytes]
+"""Status, headers and body of a response that is complete."""
+
+
 def check_principal_key(
-    config: Config | None, authenticate: object, principal_key: PrincipalKey | None
+    config: Config | None,
+    authenticate: object,
+    principal_key: PrincipalKey | None,
+    *,
+    has_tasks: bool = False,
 ) -> None:
-    """Refuse the setting `seal` if there is no key that tells users apart.
+    """Refuse settings that need a key that tells users apart, if there is none.
 
     Raises:
-        ValueError: States are sealed and requests authenticated, and there is no `principal_key`.
+        ValueError: States are sealed or there are tasks, requests are authenticated, and there is
+            no `principal_key`.
     """
-    if config is not None and config.state_keys and authenticate is not None and not principal_key:
+    if authenticate is None or principal_key:
+        return
+    if has_tasks:
+        raise ValueError(
+            "a task belongs to the principal that authenticate returns: give principal_key=, which"
+            " names each of them, such as principal_key=lambda user: user.id"
+        )
+    if config is not None and config.state_keys:
         raise ValueError(
             "Config.state_keys seals states for the principals that authenticate returns: give"
             " principal_key=, which names each of them, such as principal_key=lambda user: user.id"

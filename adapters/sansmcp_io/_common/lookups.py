@@ -9,7 +9,9 @@ import attrs
 
 from sansmcp import JSONObject
 
+from .anomalies import LOGGER
 from .call import is_async
+from .task_stores import TaskStore
 
 if TYPE_CHECKING:
     from sansmcp.http import EventToStore, Sessions
@@ -84,6 +86,21 @@ class LookupTimeout(TimeoutError):
         super().__init__(f"{what} took more than {seconds:g} s")
 
 
+def log_failed_lookup(what: str, error: Exception) -> None:
+    """Log that a function of the application has failed, or was late.
+
+    The traceback of a function that was late would show where it was cancelled, and no mistake.
+
+    Args:
+        what: The name of the function.
+        error: The exception.
+    """
+    if isinstance(error, LookupTimeout):
+        LOGGER.error("%s", error)
+    else:
+        LOGGER.error("%s failed", what, exc_info=error)
+
+
 @attrs.frozen(kw_only=True)
 class LookupOptions:
     """The functions that a server looks things up by.
@@ -92,11 +109,17 @@ class LookupOptions:
         tool_schema: Returns the schema of a tool; None: the endpoint does not ask.
         event_log: Stores events; None: the endpoint does not ask.
         timeout: Seconds that each call may take.
+        task_store: Keeps tasks; None: the endpoint does not ask, or the cluster answers.
+        shares_tasks: Whether the cluster keeps the tasks.
+        most_tasks: The number of tasks that the server may work on.
     """
 
     tool_schema: AnyToolSchema | None
     event_log: EventStore | None
     timeout: float
+    task_store: TaskStore | None = None
+    shares_tasks: bool = False
+    most_tasks: int = 0
 
 
 class WaitingEvents:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
@@ -18,19 +19,21 @@ from sansmcp import (
     Phase,
     Ready,
     State,
+    TaskInputRequired,
 )
 
 from .anomalies import LOGGER
-from .bounds import UNSENT_BYTES, limit_of
+from .bounds import UNSENT_BYTES, is_number, limit_of
 from .call import (
     ClientSide,
     ProgressHandler,
     RequestingSide,
     check_progress_handler,
     internal_error,
+    object_of,
 )
 from .endings import ended_text, not_sent_error, tell_opening_failed, with_stderr
-from .errors import ConnectionLost, RequestTimeout
+from .errors import ConnectionLost, McpError, RequestTimeout
 from .stderr import StderrTail
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ class RequestArguments:
     max_timeout: float | None
     log_level: str | None
     on_progress: ProgressHandler | None
+    task: bool | float = False
 
     def times(self, default: float) -> tuple[float, float | None]:
         """Return the two timeouts to use, and check `on_progress`.
@@ -59,6 +63,29 @@ class RequestArguments:
         """
         check_progress_handler(self.on_progress)
         return default if self.timeout is None else self.timeout, self.max_timeout
+
+    def of_question(self) -> tuple[str, JSONObject | None, float | None]:
+        """Return the arguments of `Continued.ask_one`, where this is a question about a task.
+
+        A client may come for the questions of its task hours later, so there is no default for the
+        time that it has.
+
+        Returns:
+            The method, the params with `meta`, and seconds; None: as long as the task is kept.
+
+        Raises:
+            ValueError: `on_progress` was given: clients report no progress of such a question.
+        """
+        check_progress_handler(self.on_progress)
+        if self.on_progress is not None:
+            text = "a question about a task has no progress: call request() without on_progress"
+            raise ValueError(text)
+        params = self.params
+        if self.meta:
+            params = params or {}
+            params = {**params, "_meta": {**params.get("_meta", {}), **self.meta}}
+        given = [one for one in (self.timeout, self.max_timeout) if one is not None]
+        return self.method, params, limit_of(min(given)) if given else None
 
     def send(
         self,
@@ -82,8 +109,20 @@ class RequestArguments:
             progress=self.on_progress is not None,
             timeout=limit_of(timeout),
             max_timeout=None if max_timeout is None else limit_of(max_timeout),
+            task=self.task if isinstance(self.task, bool) else milliseconds_of(self.task),
             **more,
         )
+
+
+def milliseconds_of(seconds: float) -> int:
+    """The time to live of a task, as the core wants it.
+
+    Raises:
+        ValueError: It is no number of seconds above zero.
+    """
+    if not is_number(seconds) or not 0 < seconds < math.inf:
+        raise ValueError(f"task is True, or a number of seconds above zero, not {seconds!r:.40}")
+    return max(round(seconds * 1000), 1)
 
 
 class Requester(ABC):
@@ -99,6 +138,7 @@ class Requester(ABC):
         max_timeout: float | None = None,
         log_level: str | None = None,
         on_progress: ProgressHandler | None = None,
+        task: bool | float = False,
     ) -> Any:
         """Send a request to the peer, wait for the response, and return its result.
 
@@ -111,28 +151,40 @@ class Requester(ABC):
             meta: Merged into `params._meta`.
             timeout: Seconds allowed without a response or progress, with the time that the request
                 waits for others to be sent; None: the default of the connection; `math.inf`: no
-                limit.
+                limit. For a task: without a response to the request, and then to a poll; the time
+                between two polls does not count. For a question about a task, asked by its
+                handler: None is no limit, and a question that is given up is not withdrawn. The
+                task stays `input_required` until the client has answered or the task has ended.
             max_timeout: Seconds allowed in all, with or without progress, and with the time that
                 `on_request` takes to answer what the server asks before it answers.
             log_level: The least severe level of log messages about this request, which then come
                 to `on_notification`; None: none. Before 2026-07-28 `logging/setLevel` decides.
             on_progress: Asks for progress; a plain function, called with progress, total and
                 message. If it raises, the request is cancelled, and this method raises that.
+            task: Whether the peer may answer with a task, which is followed to its end: the result
+                is the same. If the request is cancelled, so is the task. A number: the seconds for
+                which the task is to be kept, of which only peers of 2025-11-25 are told.
 
         Raises:
             PeerError: The peer answered with an error.
             McpError: The server asked something first, and `on_request` raised this. If it raised
                 anything else, or its answer is not valid, that is logged, and this is -32603.
-            RequestTimeout: The peer did not answer in time. The request was cancelled.
+            RequestTimeout: The peer did not answer in time. The request was cancelled, unless it is
+                a question about a task.
             RequestRefused: The server has refused the request, by a status of HTTP.
             ConnectionLost: The connection ended first.
             InvalidAnswer: The response is not valid.
+            TaskCancelledError: The peer has cancelled the task.
+            TaskLost: The peer does not have the task any more.
             CallCancelled: Without a loop: the peer has cancelled the call that this belongs to.
             sansmcp.LocalProtocolError: The request would break the protocol. It was not sent.
             TypeError: `on_progress` is async.
+            ValueError: `on_progress` was given for a question about a task.
         """
         return self._send_request(
-            RequestArguments(method, params, meta, timeout, max_timeout, log_level, on_progress)
+            RequestArguments(
+                method, params, meta, timeout, max_timeout, log_level, on_progress, task
+            )
         )
 
     @abstractmethod
@@ -257,7 +309,7 @@ class SendState:
         try:
             return cast(ClientSide, self._side).provide_input(
                 asked.request,
-                responses,
+                _objects_of(responses),
                 progress=progress,
                 timeout=limit_of(timeout),
                 max_timeout=limit_of(deadline - now),
@@ -265,6 +317,30 @@ class SendState:
                 now=now,
             )
         except Exception as error:  # also what an encoder says of values that are no JSON
-            text = "the handler's answers to questions about %.80r cannot be sent"
-            LOGGER.error(text, asked.request.method, exc_info=error)
-            raise internal_error(error) from error
+            raise _unsendable(asked.request, error) from error
+
+    def send_task_answers(
+        self, asked: TaskInputRequired, responses: JSONObject, now: float
+    ) -> None:
+        """Send the answers to questions of a task, unless it is over.
+
+        Raises:
+            McpError: An answer has no JSON form.
+        """
+        try:
+            answers = _objects_of(responses)
+            cast(ClientSide, self._side).provide_task_input(asked.request, answers, now=now)
+        except Exception as error:  # as above
+            raise _unsendable(asked.request, error) from error
+
+
+def _objects_of(responses: Mapping[str, object]) -> JSONObject:
+    """The answers of a handler, as dicts."""
+    return {key: object_of(response) for key, response in responses.items()}
+
+
+def _unsendable(request: OutgoingRequest, error: Exception) -> McpError:
+    """The error for answers that cannot be sent."""
+    text = "the handler's answers to questions about %.80r cannot be sent"
+    LOGGER.error(text, request.method, exc_info=error)
+    return internal_error(error)

@@ -3,7 +3,9 @@
 
 For a type checker these classes are the base of each `Client`, `Server` and `Call` of the
 adapters; at run time the base is `Requester`. All of them have the overloads of both sides, since a
-`Call` may be either side's: a request that a side may not send is refused when it is sent.
+`Call` may be either side's: a request that a side may not send is refused when it is sent. Each
+`Client` has `TaskRequests` as another base, with the overloads of `start_task`; at run time that
+base is `ClientBase`.
 """
 # A literal is a `str`, and a dict that fits is a JSON object, so that the overloads overlap. The
 # order in which a type checker tries them gives them their meaning (`sansmcp.types.overloads`).
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 from sansmcp import JSONObject
 
 from .call import ProgressHandler
+from .client import ClientBase, ItemsT, SecondsT, SubscriptionT, TaskT
 from .requests import Requester
 
 if TYPE_CHECKING:
@@ -65,13 +68,14 @@ if TYPE_CHECKING:
 
 
 class RequestKeywords(TypedDict, total=False):
-    """The keyword arguments of `request`."""
+    """The keyword arguments of `request` and `start_task`."""
 
     meta: JSONObject | None
     timeout: float | None
     max_timeout: float | None
     log_level: str | None
     on_progress: ProgressHandler | None
+    task: bool | float
 
 
 class AsyncRequests(Requester):
@@ -454,3 +458,33 @@ class BlockingRequests(Requester):
     if TYPE_CHECKING:  # never called: at run time, this class is no base class
 
         def request(self, method: str, params: Any = None, **options: Any) -> Any: ...
+
+
+class TaskRequests(ClientBase[ItemsT, SubscriptionT, SecondsT, TaskT]):
+    """`start_task`: it returns a handle, which is awaited on asyncio and trio."""
+
+    @overload
+    def start_task(
+        self,
+        method: Literal["tools/call"],
+        params: CallToolRequestParams | UncheckedParams,
+        **options: Unpack[RequestKeywords],
+    ) -> TaskT: ...
+    @overload
+    def start_task(
+        self,
+        method: Literal["tools/call"],
+        params: WrittenOutParams | None = None,
+        **options: Unpack[RequestKeywords],
+    ) -> ParamsDoNotFit: ...
+    @overload
+    def start_task(
+        self,
+        method: str,
+        params: JSONObject | None = None,
+        **options: Unpack[RequestKeywords],
+    ) -> TaskT: ...
+
+    if TYPE_CHECKING:  # never called: at run time, this class is no base class
+
+        def start_task(self, method: str, params: Any = None, **options: Any) -> Any: ...

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Any, Final, Protocol, final
 
 import h11
-
-from sansmcp.http import ClientExchange
 
 from .heads import check_lines, sentence_without_quotes
 
@@ -23,7 +21,54 @@ _ASKED: Final = {
 }
 
 
-def _written(exchange: ClientExchange) -> bytes:
+class Exchange(Protocol):
+    """What is sent and received: such as a `sansmcp.http.ClientExchange`."""
+
+    @property
+    def method(self) -> str:
+        """`GET`, `POST` or `DELETE`."""
+        ...
+
+    @property
+    def target(self) -> str:
+        """Path and query, as in a request line."""
+        ...
+
+    @property
+    def authority(self) -> str:
+        """The value of `Host`."""
+        ...
+
+    @property
+    def headers(self) -> tuple[tuple[bytes, bytes], ...]:
+        """The headers to send, beside `Host` and `Content-Length`."""
+        ...
+
+    @property
+    def body(self) -> bytes:
+        """The body of a POST."""
+        ...
+
+    def receive_head(
+        self, status: int, headers: list[tuple[bytes, bytes]], *, now: float, at: float
+    ) -> None:
+        """Take the head of the response."""
+        ...
+
+    def receive_data(self, data: bytes, *, now: float) -> None:
+        """Take the next bytes of the body."""
+        ...
+
+    def receive_end(self, *, now: float) -> None:
+        """Take the end of a complete response."""
+        ...
+
+    def receive_failure(self, text: str, *, now: float, kept: bool) -> None:
+        """Take the news that there is no complete response."""
+        ...
+
+
+def _written(exchange: Exchange) -> bytes:
     """A whole request. Source: RFC 9112, sections 3, 5 and 6.2."""
     body = exchange.body
     lines = [
@@ -53,7 +98,7 @@ class HTTPClientConnection:
 
     def __init__(self) -> None:
         self._h11 = _new_h11()
-        self._exchange: ClientExchange | None = None
+        self._exchange: Exchange | None = None
         self._has_head = False
         self._is_silent = True  # nothing of the response has come
         self._was_used = False  # an exchange has ended on it
@@ -73,7 +118,7 @@ class HTTPClientConnection:
         """Whether another exchange may be sent: not if something has come that would answer it."""
         return self._exchange is None and self._h11.our_state is h11.IDLE
 
-    def send(self, exchange: ClientExchange) -> bytes:
+    def send(self, exchange: Exchange) -> bytes:
         """Begin an exchange on a reusable connection, and return the bytes of the request."""
         self._exchange = exchange
         self._has_head = False
@@ -119,7 +164,7 @@ class HTTPClientConnection:
         if exchange is not None:
             exchange.receive_failure(text, now=now, kept=self._was_used and self._is_silent)
 
-    def _next(self, exchange: ClientExchange, now: float, at: float) -> bool:
+    def _next(self, exchange: Exchange, now: float, at: float) -> bool:
         """Tell the exchange of the next event; whether there may be more."""
         event: Any = self._h11.next_event()
         if event is h11.NEED_DATA or event is h11.PAUSED:

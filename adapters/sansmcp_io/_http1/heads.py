@@ -59,12 +59,13 @@ class RequestHead:
     Attributes:
         method: The method.
         target: Path and query, as in the request line.
-        headers: By names in lower case. Several headers of one name are joined by commas.
+        headers: By names in lower case. Several headers of one name are joined by commas. They may
+            have secrets, and are not in the repr.
     """
 
     method: str
     target: str
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = attrs.field(repr=False)
 
 
 def head_of(request: h11.Request) -> RequestHead:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from email.utils import formatdate
-from typing import Final, TypeAlias
+from typing import Final
 
 import h11
 
 from sansmcp.http import ServerEndpoint, ServerExchange
 
+from .._common.http_server import Headers, Response
 from .heads import REASONS, check_lines
 
 _last: tuple[int, bytes] = (0, b"")
@@ -25,8 +26,6 @@ def http_date() -> bytes:
         _last = now, text
     return text
 
-
-Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 _CLOSE: Final = (b"connection", b"close")
 _BUSY: Final = 503
@@ -54,7 +53,7 @@ class Sending:
         self._closes = False  # after the response, or when nothing is under way
         self._out: list[bytes] = []
 
-    def _respond(self, response: tuple[int, Headers, bytes], *, closes: bool) -> None:
+    def _respond(self, response: Response, *, closes: bool) -> None:
         """Send a response that belongs to no exchange."""
         status, headers, body = response
         if status == _BUSY:

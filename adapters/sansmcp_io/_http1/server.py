@@ -6,8 +6,8 @@ import enum
 import math
 import re
 import time
-from collections.abc import Collection
-from typing import Any, Final, final
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final, TypeAlias, final
 
 from .._common.errors import without_extra
 
@@ -18,9 +18,12 @@ except ModuleNotFoundError as error:
 
 from sansmcp.http import SendBody, SendEnd, SendHead, ServerEndpoint, ServerExchange
 
-from .._common.http_server import HTTPLimits
+from .._common.http_server import HTTPLimits, Response
 from .heads import RequestHead, body_bytes, head_of, origin_form, sentence_without_quotes
 from .responses import Sending
+
+Documents: TypeAlias = Callable[[str, str], Response | None]
+"""From method and target of a request to its response; None where there is none."""
 
 _BLANK: Final = b"\r\n"
 _ORIGIN: Final = re.compile(rb"\norigin:[ \t]*([!-~]+)[ \t]*\r?\n", re.IGNORECASE)
@@ -49,6 +52,8 @@ class HTTPConnection(Sending):
         endpoint: The endpoint that serves the requests.
         paths: The paths of the endpoint; others get 404.
         authenticates: Stop at each head until `admit` or `refuse` was called.
+        documents: Gives the response for method and target of a request to another path, such as
+            `sansmcp.auth.ProtectedResource.respond`; where it gives None, the response is 404.
         context: Becomes `IncomingRequest.context`.
         limits: Limits on sizes and times.
         now: The time of its beginning, in seconds on a clock that never goes back.
@@ -61,6 +66,7 @@ class HTTPConnection(Sending):
         "_awaiting",
         "_context",
         "_deadline",
+        "_documents",
         "_endpoint",
         "_exchange",
         "_fed",
@@ -79,6 +85,7 @@ class HTTPConnection(Sending):
         *,
         paths: Collection[str] = ("/mcp",),
         authenticates: bool = False,
+        documents: Documents | None = None,
         context: Any = None,
         limits: HTTPLimits | None = None,
         now: float,
@@ -87,6 +94,7 @@ class HTTPConnection(Sending):
         self._endpoint = endpoint
         self._paths = frozenset(path.encode("ascii") for path in paths)
         self._authenticates = authenticates
+        self._documents = documents
         self._context = context
         self._limits = limits or HTTPLimits()
         self._h11 = h11.Connection(h11.SERVER, self._limits.head_bytes)
@@ -165,7 +173,7 @@ class HTTPConnection(Sending):
         self._close()
 
     def handle_timeout(self, now: float) -> None:
-        """The time is `now`: give up what takes too long."""
+        """Break off a head, a body or a response that takes too long at the time `now`."""
         self._now = now
         if now < self._deadline:
             return
@@ -207,6 +215,7 @@ class HTTPConnection(Sending):
         challenge: str | None = None,
         *,
         retry_after: int | None = None,
+        headers: Iterable[tuple[str, str]] = (),
         now: float,
     ) -> None:
         """Refuse the request that waits: with 401 or 403, or 503 if that cannot be found out now.
@@ -216,6 +225,7 @@ class HTTPConnection(Sending):
             text: One sentence for the client.
             challenge: The header `WWW-Authenticate`; 401 must have one (RFC 9110, 15.5.2).
             retry_after: Seconds after which the client may try again; None: that is not said.
+            headers: Further names and values.
             now: The time.
 
         Raises:
@@ -225,9 +235,11 @@ class HTTPConnection(Sending):
         exchange = self._exchange
         if self._awaiting is None or exchange is None:
             return  # the client is gone
-        fields = {} if challenge is None else {"www-authenticate": challenge}
+        fields = [*headers]
+        if challenge is not None:
+            fields.append(("www-authenticate", challenge))
         if retry_after is not None:
-            fields["retry-after"] = str(retry_after)
+            fields.append(("retry-after", str(retry_after)))
         exchange.refuse(status, text, fields, now=now)
         self._awaiting = None
         try:
@@ -235,7 +247,7 @@ class HTTPConnection(Sending):
         except h11.RemoteProtocolError as error:
             self._break_off(error.error_status_hint, sentence_without_quotes(error))
 
-    def give_up(self, *, now: float) -> None:
+    def drop_request(self, *, now: float) -> None:
         """Drop the open request, since all clients together take too much memory.
 
         It is answered with 503 if that is still possible. For the endpoint, its client has
@@ -297,7 +309,7 @@ class HTTPConnection(Sending):
         if not target.startswith(b"/"):
             target, headers = origin_form(target, headers)
         if target.partition(b"?")[0] not in self._paths:
-            response = self._endpoint.refusal(
+            response = self._document(request.method, target) or self._endpoint.refusal(
                 404, "nothing is served at this path", method=request.method, headers=headers
             )
             self._respond(response, closes=not self._is_short())
@@ -311,6 +323,12 @@ class HTTPConnection(Sending):
             self._awaiting = head_of(request)
         else:
             self._go_on_with(exchange)
+
+    def _document(self, method: bytes, target: bytes) -> Response | None:
+        """The response to a request for something else than MCP; None: there is none."""
+        if self._documents is None:
+            return None
+        return self._documents(method.decode("ascii"), target.decode("latin-1"))
 
     def _go_on_with(self, exchange: ServerExchange) -> None:
         """The body is wanted, if the head is not refused."""

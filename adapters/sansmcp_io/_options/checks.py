@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from sansmcp import Config, IncomingRequest
+from sansmcp import Config, IncomingRequest, Tasks
 
 from .._common.bounds import is_number
 from .._common.call import NotificationHandler
@@ -24,6 +24,7 @@ class SessionOptions:
         on_notification: Called with method and params of each notification.
         context: Becomes `context` of each call.
         request_timeout: The default timeout of requests to the peer, in seconds.
+        most_running: The number of tasks that are worked on at a time; 0: there are no tasks.
     """
 
     handler: Callable[[Any], Any]
@@ -31,6 +32,7 @@ class SessionOptions:
     on_notification: NotificationHandler | None
     context: Any
     request_timeout: float
+    most_running: int = 0
 
 
 class Checked:
@@ -56,7 +58,7 @@ class Checked:
 
 _TIMES: Final = ("request_timeout", "start_timeout", "probe_timeout", "lookup_timeout")
 _WAITS: Final = ("drain", "terminate_after", "kill_after")
-_COUNTS: Final[Mapping[str, int]] = {"restarts": 0, "threads": 1}
+_COUNTS: Final[Mapping[str, int]] = {"restarts": 0, "threads": 1, "running_tasks": 1}
 
 
 def check_times(**times: float) -> None:
@@ -151,6 +153,18 @@ def _is_config_or_none(value: object) -> bool:
     return value is None or isinstance(value, Config)
 
 
+def _is_cache_or_none(value: object) -> bool:
+    if value is None:
+        return True
+    from sansmcp import Cache, CachePartition  # few programs have a cache
+
+    return isinstance(value, Cache | CachePartition)
+
+
+def _is_about_tasks(value: object) -> bool:
+    return isinstance(value, bool | Tasks)
+
+
 def _is_stderr_mode(value: object) -> bool:
     return isinstance(value, str) and value in ("inherit", "capture", "ignore")
 
@@ -183,10 +197,11 @@ _KINDS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
     "revisions": (_is_reread, _STRINGS),
     "requires": (_is_several, _STRINGS),
     "config": (_is_config_or_none, "a Config or None"),
+    "cache": (_is_cache_or_none, "a Cache, a partition of one or None"),
     **dict.fromkeys(
         (
             *("on_request", "on_notification", "on_unauthorized", "on_ready", "on_stderr"),
-            *("on_listening", "authenticate", "principal_key", "tool_schema"),
+            *("on_listening", "authenticate", "principal_key", "tool_schema", "verify_token"),
         ),
         _FUNCTION,
     ),
@@ -195,6 +210,7 @@ _KINDS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
     "stderr": (_is_stderr_mode, "'inherit' or 'capture' or 'ignore'"),
     "proxies": (_is_about_proxies, "'use' or 'refuse' or 'ignore'"),
     "tls": (_is_tls_or_none, "an ssl.SSLContext or None"),
+    "tasks": (_is_about_tasks, "True, False or Tasks"),
     "cluster": (_is_cluster_or_none, "a sansmcp_io.redis.Cluster or None"),
     "port": (_is_port, f"an integer from 0 to {_MAX_PORT}"),
 }

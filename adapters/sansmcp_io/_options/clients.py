@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 import attrs
 
@@ -15,10 +15,12 @@ from sansmcp import (
     Config,
     IncomingRequest,
     JSONObject,
+    Tasks,
 )
 
 from .._common.bounds import DEFAULT_PROBE_TIMEOUT, DEFAULT_REQUEST_TIMEOUT, DEFAULT_START_TIMEOUT
 from .._common.call import NotificationHandler, serves_nothing
+from .._common.tasks import DEFAULT_RUNNING_TASKS, task_settings
 from .._common.trace import HTTPClientTrace, Trace
 from ..stdio import (
     DEFAULT_KILL_AFTER,
@@ -34,11 +36,16 @@ if TYPE_CHECKING:
 
     import httpx2
 
+    from sansmcp import Cache, CachePartition
     from sansmcp.http import ClientEndpoint
 
     from .._common.http_client_settings import Headers, HTTPClientLimits, OnUnauthorized
+    from ..oauth import OAuth
+    from ..oauth._authorization import ClientAuthorization
 
 RequestHandlerT = TypeVar("RequestHandlerT")
+
+_PROXY_REFUSED: Final = "the environment names a proxy for this URL: say proxies='ignore' or 'use'"
 
 
 @attrs.frozen(kw_only=True)
@@ -57,6 +64,12 @@ class ClientOptions(Checked, Generic[RequestHandlerT]):
             plain.
         context: Becomes `Call.context`.
         config: Limits and policies.
+        cache: Keeps results for as long as the server allows (2026-07-28), and answers requests
+            with them. Several clients may share one; without a loop it needs a `lock`. None: no
+            result is kept.
+        tasks: Whether requests may ask for tasks, and tasks are followed; or settings for that.
+            With it, a server of 2025-11-25 may ask for tasks as far as `capabilities` has `tasks`:
+            `on_request` runs in a task then, whatever it returns, and 100 of them work at a time.
         request_timeout: Default for `timeout` of each request, in seconds; `math.inf`: no limit.
         start_timeout: Seconds that the opening may take.
         probe_timeout: Seconds, as a part of these, after which a server that does not answer
@@ -73,6 +86,8 @@ class ClientOptions(Checked, Generic[RequestHandlerT]):
     on_notification: NotificationHandler | None = None
     context: Any = None
     config: Config | None = None
+    cache: Cache | CachePartition | None = None
+    tasks: bool | Tasks = True
     request_timeout: float = DEFAULT_REQUEST_TIMEOUT
     start_timeout: float = DEFAULT_START_TIMEOUT
     probe_timeout: float = DEFAULT_PROBE_TIMEOUT
@@ -90,13 +105,20 @@ class ClientOptions(Checked, Generic[RequestHandlerT]):
             revisions=self.revisions,
             requires=self.requires,
             config=self.config,
+            cache=self.cache,
+            tasks=task_settings(self.tasks),
         )
 
     def for_session(self, call_type: Callable[[Any, IncomingRequest], Any]) -> SessionOptions:
         """The options that a session needs."""
         handler: Any = serves_nothing if self.on_request is None else self.on_request
         return SessionOptions(
-            handler, call_type, self.on_notification, self.context, self.request_timeout
+            handler,
+            call_type,
+            self.on_notification,
+            self.context,
+            self.request_timeout,
+            DEFAULT_RUNNING_TASKS if self.tasks else 0,
         )
 
     @property
@@ -184,6 +206,8 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
             recognised, too.
         headers: Headers of every request, such as `{"Authorization": "Bearer ..."}`. They go to
             the origin of `url` only.
+        auth: How the client is authorized by OAuth: it gets tokens when the server wants them,
+            refreshes them, and keeps them in its storage. None: `headers` and `on_unauthorized`.
         on_unauthorized: Called when the server refuses the credentials; without a loop, in a
             thread that waits. Without it, the request fails with `RequestRefused`.
         get_stream: Open a GET stream for messages that belong to no request, in the revisions
@@ -207,6 +231,7 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
 
     url: str
     headers: Headers = attrs.field(default=(), kw_only=True)
+    auth: OAuth | None = attrs.field(default=None, kw_only=True)
     on_unauthorized: OnUnauthorized | None = attrs.field(default=None, kw_only=True)
     get_stream: bool = attrs.field(default=True, kw_only=True)
     tls: ssl.SSLContext | None = attrs.field(default=None, kw_only=True)
@@ -218,9 +243,40 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
     @property
     def proxy(self) -> str | None:
         """The proxy that the environment names for `url`; None: none is used."""
+        return self.proxy_for(self.url)
+
+    def proxy_for(self, url: str) -> str | None:
+        """The proxy that the environment names for any URL; None: none is used."""
         from .._common.http_client_settings import proxy_of
 
-        return None if self.proxies == "ignore" or self.http is not None else proxy_of(self.url)
+        return None if self.proxies == "ignore" or self.http is not None else proxy_of(url)
+
+    def way_to(self, url: str) -> str | None:
+        """The proxy for a single request to any URL; None: none is used.
+
+        Raises:
+            NoResponse: The environment names a proxy, and `proxies` refuses it.
+        """
+        from .._common.one_shot import NoResponse
+
+        proxy = self.proxy_for(url)
+        if proxy is not None and self.proxies == "refuse":
+            raise NoResponse(_PROXY_REFUSED)
+        return proxy
+
+    @property
+    def named_proxies(self) -> Sequence[str]:
+        """The proxies that the application says that `http` uses."""
+        return () if self.auth is None else self.auth.proxies
+
+    def new_authorization(self) -> ClientAuthorization | None:
+        """Make the client's part of its authorization; None without `auth`."""
+        if self.auth is None:
+            return None
+        # Imported here: programs without authorization do not need it.
+        from ..oauth._authorization import ClientAuthorization
+
+        return ClientAuthorization(self.url, self.headers, self.auth)
 
     def new_endpoint(self, kind: Literal["AsyncClient", "Client"]) -> ClientEndpoint:
         """Make the client's endpoint.
@@ -238,12 +294,12 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
 
         self.check()
         check_limits(self.limits, HTTPClientLimits)
+        self._check_auth()
         is_proxied = self.proxy is not None
         if self.http is not None:
             self._check_http(kind)
         elif is_proxied and self.proxies == "refuse":
-            text = "the environment names a proxy for this URL: say proxies='ignore' or 'use'"
-            raise ValueError(text)
+            raise ValueError(_PROXY_REFUSED)
         elif is_proxied or kind == "Client":
             check_extra("httpx", "httpx2")
         else:
@@ -257,10 +313,24 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
             requires=self.requires,
             revisions=self.revisions,
             headers=self.headers,
-            authorize=self.on_unauthorized is not None,
+            authorize=self.on_unauthorized is not None or self.auth is not None,
             get_stream=self.get_stream,
             config=self.config,
+            cache=self.cache,
+            tasks=task_settings(self.tasks),
         )
+
+    def _check_auth(self) -> None:
+        if self.auth is None:
+            return
+        from ..oauth import OAuth
+
+        if not isinstance(self.auth, OAuth):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+            raise ValueError(
+                f"auth must be a sansmcp_io.oauth.OAuth or None, not {self.auth!r:.80}"
+            )
+        if self.on_unauthorized is not None:
+            raise ValueError("auth and on_unauthorized exclude each other")
 
     def _check_http(self, kind: str) -> None:
         httpx2 = sys.modules.get("httpx2")  # a program with an httpx2 client has imported it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import attrs
@@ -13,11 +14,14 @@ from sansmcp import (
     IncomingRequest,
     JSONObject,
     ServerConnection,
+    Tasks,
 )
 
+from .._common.access import VerifyToken, check_access, dump_token, load_token, token_key
 from .._common.bounds import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT
 from .._common.call import NotificationHandler, is_async
 from .._common.cluster import (
+    CarriedPrincipals,
     Cluster,
     ClusterHost,
     ClusterMember,
@@ -41,12 +45,15 @@ from .._common.lookups import (
     check_asks_nothing,
     check_event_log,
 )
+from .._common.task_stores import TaskStore, asking, check_own_store, check_task_store
+from .._common.tasks import DEFAULT_RUNNING_TASKS, task_settings
 from .._common.trace import HTTPTrace, Trace
 from .checks import Checked, SessionOptions, check_limits, check_path
 
 if TYPE_CHECKING:
     import ssl
 
+    from sansmcp.auth import ResourceServer
     from sansmcp.http import OldPaths, ServerEndpoint, Sessions
 
 HandlerT = TypeVar("HandlerT")
@@ -69,6 +76,14 @@ class AnyServerOptions(Checked):
         config: Limits and policies of the protocol.
         request_timeout: Default for `timeout` of each request to a client, in seconds;
             `math.inf`: no limit.
+        tasks: Whether handlers may return `CreateTask`, and clients ask for tasks; or settings for
+            that. Both forms of tasks are declared then. They are kept in memory, with the
+            connection or in this process.
+        running_tasks: The number of tasks that are worked on at a time; more wait. On a loop, a
+            task that waits for answers of the client (`ask`, `request`) is not counted, and is
+            counted again before its work goes on; `Tasks.max_tasks` limits all of them. In threads
+            each task keeps its thread while it waits: this many unanswered questions stop all
+            others.
     """
 
     info: JSONObject
@@ -79,13 +94,20 @@ class AnyServerOptions(Checked):
     context: Any = None
     config: Config | None = None
     request_timeout: float = DEFAULT_REQUEST_TIMEOUT
+    tasks: bool | Tasks = False
+    running_tasks: int = DEFAULT_RUNNING_TASKS
 
     def for_session(
         self, handler: Callable[[Any], Any], call_type: Callable[[Any, IncomingRequest], Any]
     ) -> SessionOptions:
         """The options that a session needs."""
         return SessionOptions(
-            handler, call_type, self.on_notification, self.context, self.request_timeout
+            handler,
+            call_type,
+            self.on_notification,
+            self.context,
+            self.request_timeout,
+            self.running_tasks if self.tasks else 0,
         )
 
 
@@ -112,6 +134,7 @@ class ServerOptions(AnyServerOptions, Generic[ReadyHandlerT]):
             capabilities=self.capabilities,
             instructions=self.instructions,
             revisions=self.revisions,
+            tasks=task_settings(self.tasks),
             config=self.config,
         )
 
@@ -142,8 +165,14 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
             principal, or raises `Unauthorized`. Plain or async. Sessions are open only to the
             principal that has opened them. Preflights are not authenticated.
         principal_key: Called with what `authenticate` returned; returns a string that stands for
-            that principal only, such as an account's id. Needed with `authenticate`
-            where `config` has `state_keys`: sealed states are bound to it. Plain.
+            that principal only, such as an account's id. Principals are compared by it, and by
+            `==` without it. Needed with `authenticate` where `config` has `state_keys` or there
+            are tasks: sealed states and tasks belong to it. Plain.
+        access: Checks the access tokens of clients (OAuth), in the place of `authenticate`. The
+            principal is a `sansmcp.auth.AccessToken`; the metadata of the resource is served at its
+            well-known path. Each server needs a `ResourceServer` of its own.
+        verify_token: Called with an access token, where `access` has no verifier; returns its
+            claims, or None if it is not valid. Plain or (on a loop) async.
         sessions: Whether legacy clients have sessions, in this process; or settings for them.
         answers: With `auto`, a response is JSON unless other messages come before it; with `sse`,
             it is always a stream.
@@ -153,14 +182,16 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
         event_log: Stores the events of sessions outside of this process, by methods that are plain
             or (on a loop) async; None: as `Sessions.event_log` says.
         lookup_timeout: Seconds that each call of `authenticate`, `tool_schema` and the methods of
-            `event_log` may take, where they are async; then its request gets 503. `math.inf`: no
-            limit.
+            `event_log`, and each check of a token, may take, where they are async; then its request
+            gets 503. `math.inf`: no limit.
     """
 
     hosts: Sequence[str] = ()
     origins: Sequence[str] | None = None
     authenticate: AuthenticateT | None = None
     principal_key: PrincipalKey | None = None
+    access: ResourceServer | None = None
+    verify_token: VerifyToken | None = None
     sessions: bool | Sessions = True
     answers: Literal["auto", "sse"] = "auto"
     keep_alive: float | None = 15.0
@@ -178,6 +209,11 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
         )
 
     @property
+    def key_of_principal(self) -> PrincipalKey | None:
+        """From a principal to its key."""
+        return self.principal_key if self.access is None else token_key
+
+    @property
     def _asks_tool_schema(self) -> bool:
         """Whether the endpoint asks for schemas by events, and does not call the function."""
         return is_async(self.tool_schema)
@@ -185,6 +221,10 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
     def _shared(self, sessions: Sessions | None) -> Sessions | None:
         """Change the settings for sessions where other workers serve them, too."""
         return sessions
+
+    def _task_settings(self) -> Tasks | None:
+        """The settings for tasks; None: there are none."""
+        return task_settings(self.tasks)
 
     def new_endpoint(self, **more: Any) -> ServerEndpoint:
         """Make the server's endpoint.
@@ -198,7 +238,15 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
         # Imported here: programs on stdio do not need HTTP.
         from sansmcp.http import ServerEndpoint
 
-        check_principal_key(self.config, self.authenticate, self.principal_key)
+        check_principal_key(
+            self.config, self.authenticate, self.principal_key, has_tasks=bool(self.tasks)
+        )
+        check_access(
+            self.access,
+            self.verify_token,
+            authenticate=self.authenticate,
+            principal_key=self.principal_key,
+        )
         sessions = session_settings(self.sessions, self.revisions)
         check_asks_nothing(sessions)
         check_event_log(self.event_log)
@@ -218,6 +266,7 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
             answers=self.answers,
             keep_alive=self.keep_alive,
             tool_schema=tool_schema,
+            tasks=self._task_settings(),
             config=self.config,
             **more,
         )
@@ -235,13 +284,41 @@ class LoopHTTPServerOptions(
             function runs for as long as the session. Clients without one cause no call.
         drain: Seconds that open requests have to finish when the server ends.
         cluster: Other workers that serve the same sessions: see `sansmcp_io.redis`. With
-            `authenticate` it needs `principal_key`.
+            `authenticate` it needs `principal_key`; with `access` it needs nothing more. It keeps
+            the tasks, too.
+        task_store: Keeps tasks outside of this process, by methods that are plain or async; each
+            call may take `lookup_timeout` seconds. None: the cluster keeps them, or this process.
     """
 
     old_paths: OldPaths | None = None
     on_ready: ReadyHandlerT | None = None
     drain: float = DEFAULT_DRAIN
     cluster: Cluster | None = None
+    task_store: TaskStore | None = None
+
+    @property
+    def lookups(self) -> LookupOptions:
+        """The functions by which things are looked up."""
+        tasks = self._task_settings()
+        return attrs.evolve(
+            super().lookups,
+            task_store=self.task_store,
+            shares_tasks=bool(tasks) and self.cluster is not None and self.task_store is None,
+            most_tasks=0 if tasks is None else tasks.max_tasks,
+        )
+
+    def _task_settings(self) -> Tasks | None:
+        """The settings for tasks, which are kept outside of this process where others serve them.
+
+        Raises:
+            ValueError: The store of tasks lacks a method, or there are no tasks.
+        """
+        if isinstance(self.tasks, Tasks):
+            check_own_store(self.tasks)
+        tasks = super()._task_settings()
+        check_task_store(self.task_store, tasks)
+        is_outside = self.task_store is not None or self.cluster is not None
+        return tasks if tasks is None or not is_outside else asking(tasks)
 
     def _shared(self, sessions: Sessions | None) -> Sessions | None:
         """Change the settings for sessions where other workers serve them, too."""
@@ -255,10 +332,12 @@ class LoopHTTPServerOptions(
         if self.cluster is None:
             return None
         sessions = session_settings(self.sessions, self.revisions)
+        new_id = new_session_id if sessions is None else sessions.new_id
+        principals = None
+        if self.access is not None:
+            principals = CarriedPrincipals(dump_token, partial(load_token, self.access.resource))
         return self.cluster.new_member(
-            host,
-            principal_key=self.principal_key,
-            new_id=new_session_id if sessions is None else sessions.new_id,
+            host, new_id=new_id, config=self.config, principals=principals
         )
 
     @property

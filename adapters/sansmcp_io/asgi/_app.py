@@ -14,6 +14,7 @@ from sansmcp.http import ServerEndpoint
 
 from .._async.handlers import Result
 from .._async.server import Server
+from .._common.http_server import Response
 from .._common.server import AllClients
 from .._options.arguments import described, init_takes
 from .._options.checks import check_path, kept
@@ -100,6 +101,10 @@ class App(AllClients):
                 asyncio.
         """
         if scope["type"] == "http":
+            document = self._document(scope)
+            if document is not None:
+                await respond(send, document)
+                return
             if self._options.path is not None and not self._serves(scope):
                 response = self._runner.endpoint.refusal(
                     404, _NOT_FOUND, method=scope["method"], headers=scope["headers"]
@@ -108,11 +113,24 @@ class App(AllClients):
                 return
             runner = self._runner_here()
             options = self._options
-            await serve(runner, options.authenticate, options.principal_key, scope, receive, send)
+            key = options.key_of_principal
+            await serve(runner, options.authenticate, key, scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
         else:
             raise ValueError(f"MCP is served over HTTP only, not over {scope['type']}")
+
+    def _document(self, scope: Scope) -> Response | None:
+        """The response to a request for the metadata of the resource; None: it is for MCP."""
+        access = self._options.access
+        if access is None:
+            return None
+        method, path, root = scope["method"], scope["path"], scope.get("root_path", "")
+        document = access.resource.respond(method, path)
+        if document is None and root:
+            # Some frameworks have the place where the application is mounted in the path, some not.
+            document = access.resource.respond(method, root + path)
+        return document
 
     def _serves(self, scope: Scope) -> bool:
         path: str = scope["path"]

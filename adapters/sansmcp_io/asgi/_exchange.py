@@ -10,10 +10,11 @@ from typing import Any, Final, TypeAlias
 
 from sansmcp.http import SendBody, SendHead, ServerExchange
 
+from .._common.access import CHECK
 from .._common.anomalies import LOGGER
-from .._common.errors import Unauthorized
-from .._common.http_server import PrincipalKey, key_of
-from .._common.lookups import LATE, RETRY_SECONDS, LookupTimeout
+from .._common.errors import AccessDenied, Unauthorized
+from .._common.http_server import Headers, PrincipalKey, Response, key_of
+from .._common.lookups import LATE, RETRY_SECONDS, LookupTimeout, log_failed_lookup
 from ._runner import ASGIRunner, Scope
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -22,8 +23,6 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Authenticate: TypeAlias = Callable[[Scope], Any]
 """Takes the scope of a request, and returns the principal, or raises `Unauthorized`. Plain or
 async."""
-
-Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 _SKIPPED_BYTES: Final = 65_536
 _END: Final = {"type": "http.response.body", "body": b"", "more_body": False}
@@ -63,8 +62,9 @@ async def _serve(
         scope["method"], target, scope["headers"], context=scope, now=time.monotonic()
     )
     try:
-        if authenticate is not None and exchange.needs_principal:
-            await _authenticate(runner, authenticate, principal_key, exchange, scope)
+        is_open = authenticate is None and runner.access is None
+        if exchange.needs_principal and not is_open:
+            await _authenticate(runner, authenticate, principal_key, exchange, scope, target)
         if exchange.refused:
             if scope.get("http_version") == "2":
                 await _skip_body(receive)
@@ -88,7 +88,7 @@ async def _serve(
         LOGGER.debug("a client is gone: %s", error)  # as some servers tell it
 
 
-async def respond(send: Send, response: tuple[int, Headers, bytes]) -> None:
+async def respond(send: Send, response: Response) -> None:
     """Send a response that is complete."""
     status, headers, body = response
     await send(_start(status, headers))
@@ -126,23 +126,30 @@ async def _respond_to_lost_client(send: Send) -> None:
 
 async def _authenticate(
     runner: ASGIRunner,
-    authenticate: Authenticate,
+    authenticate: Authenticate | None,
     principal_key: PrincipalKey | None,
     exchange: ServerExchange,
     scope: Scope,
+    target: str,
 ) -> None:
-    called = "authenticate"
+    called = "authenticate" if runner.access is None else CHECK
     try:
-        principal = authenticate(scope)
+        if runner.access is not None:
+            principal: Any = runner.access.check(exchange.method, target, scope["headers"])
+        else:
+            assert authenticate is not None  # or this would not be called
+            principal = authenticate(scope)
         if inspect.isawaitable(principal):
-            principal = await runner.lookups.bounded("authenticate", principal)
+            principal = await runner.lookups.bounded(called, principal)
         called = "principal_key"
         key = key_of(principal, principal_key)
     except Unauthorized as error:
         challenge = (("www-authenticate", error.challenge),)
         exchange.refuse(error.status, error.text, challenge, now=time.monotonic())
+    except AccessDenied as error:
+        exchange.refuse(error.status, error.text, error.headers, now=time.monotonic())
     except Exception as error:
-        LOGGER.error("%s failed", called, exc_info=error)
+        log_failed_lookup(called, error)
         if isinstance(error, LookupTimeout):
             more = {"retry-after": str(RETRY_SECONDS)}
             exchange.refuse(503, LATE, more, now=time.monotonic())

@@ -15,7 +15,7 @@ from .._async.handlers import Result
 from .._async.server import HTTPServerCall, SessionServer
 from .._common.anomalies import LOGGER
 from .._options.servers import LoopHTTPServerOptions
-from ..asyncio._http_runner import AsyncioRunner, AsyncioSessionTasks
+from ..asyncio._http_server_runner import AsyncioRunner, AsyncioSessionTasks
 from ..asyncio._loop import AsyncioLoop
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -27,9 +27,12 @@ class ServerCall(HTTPServerCall):
 
     @property
     def scope(self) -> Scope:
-        """The ASGI scope of the HTTP request, with the additions of middleware."""
-        scope: Scope = self._request.context
-        return scope
+        """The ASGI scope of the HTTP request, with the additions of middleware.
+
+        Where another worker has begun the task that this call is for, it has no headers.
+        """
+        scope: Scope | None = self._request.context
+        return self._service.carried_context("POST", "/", ()) if scope is None else scope
 
 
 class ASGIRunner(AsyncioRunner):
@@ -54,6 +57,7 @@ class ASGIRunner(AsyncioRunner):
             lookups=options.lookups,
             new_member=options.new_member,
         )
+        self.access = self._new_access(options)
         self._has_changed = asyncio.Event()
         if options.on_ready is not None:
             self.session_tasks = AsyncioSessionTasks(options.on_ready, partial(SessionServer, self))
@@ -71,6 +75,8 @@ class ASGIRunner(AsyncioRunner):
             RuntimeError: The former loop still runs.
         """
         if self._loop is loop:
+            if self.cluster is not None:
+                self.cluster.begin(self.loop)  # again, if it could not join
             return True
         if self._loop is not None:
             if self._loop.is_running():
@@ -112,8 +118,8 @@ class ASGIRunner(AsyncioRunner):
     def close(self) -> None:
         """Refuse further requests with 503, and cancel open requests."""
         self.is_closed = True
-        self.endpoint.close(now=self.now())
-        self.turn()
+        self.drain_cluster()
+        self.close_endpoint()
         if self.cluster is not None:
             self.cluster.end()
 

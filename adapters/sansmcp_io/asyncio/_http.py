@@ -29,6 +29,7 @@ async def connect_http(options: HTTPClientOptions[RequestHandler]) -> AsyncGener
 
     session = HTTPSession(endpoint, options)
     async with running(session):
+        await session.restore_credentials()
         await session.start(*options.opening)
         yield Client(session)
 

@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import math
 import ssl
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sansmcp import IncomingRequest
 from sansmcp.http import ClientEndpoint
@@ -17,6 +17,9 @@ from .._options.clients import HTTPClientOptions
 from ._client_stream import ClientStreams
 from ._loop import AsyncioLoop
 from ._tasks import Tasks, finished
+
+if TYPE_CHECKING:
+    from .._async.one_shot import H11OneShotSender
 
 
 class HTTPSession(HTTPClientDispatcher):
@@ -37,6 +40,11 @@ class HTTPSession(HTTPClientDispatcher):
     def _new_h11_sender(self, tls: ssl.SSLContext | None) -> ExchangeSender:
         return H11ExchangeSender(self.loop, self._streams.connect, (OSError,), tls, self.limits)
 
+    def _new_one_shot_sender(self, tls: ssl.SSLContext | None) -> H11OneShotSender:
+        from .._async.one_shot import H11OneShotSender
+
+        return H11OneShotSender(self.loop, self._streams.connect, (OSError,), tls)
+
     async def run(self) -> None:
         """Run until the endpoint is closed, and the session at the server is deleted."""
         try:
@@ -55,6 +63,8 @@ class HTTPSession(HTTPClientDispatcher):
                 await finished(self._close())
 
     async def _close(self) -> None:
+        if self._authorization is not None:
+            self._authorization.close()
         await self._exchange_sender.aclose()
         await self._streams.close()
 

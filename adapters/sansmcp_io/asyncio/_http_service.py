@@ -12,8 +12,8 @@ from sansmcp.http import ServerEndpoint
 from .._async.http_service import HTTPServiceBase
 from .._async.server import BACKLOG, Address
 from .._options.servers import ListeningServerOptions
-from ._http_runner import AsyncioRunner, AsyncioSessionTasks
-from ._http_wire import HTTPWire
+from ._http_server_runner import AsyncioRunner, AsyncioSessionTasks
+from ._http_server_wire import HTTPServerWire
 from ._loop import AsyncioLoop
 
 _READ_BYTES: Final = 65_536
@@ -42,7 +42,7 @@ class HTTPService(AsyncioRunner, HTTPServiceBase):
             OSError: Listening at this address has failed.
         """
         await self.join_cluster()
-        new_wire = partial(HTTPWire, self, tls)
+        new_wire = partial(HTTPServerWire, self, tls)
         # Started below: if this call were cancelled, the sockets would stay open.
         self._listener = await asyncio.get_running_loop().create_server(
             new_wire, host, port, backlog=BACKLOG, start_serving=False
@@ -54,14 +54,14 @@ class HTTPService(AsyncioRunner, HTTPServiceBase):
             raise
         return [socket.getsockname()[:2] for socket in self._listener.sockets]
 
-    def add(self, wire: HTTPWire) -> bool:
+    def add(self, wire: HTTPServerWire) -> bool:
         """Add a new connection, and return whether there is room for it."""
         if self._is_closing or not self.admits_more():
             return False
         self._connections.add(wire)
         return True
 
-    def remove(self, wire: HTTPWire) -> None:
+    def remove(self, wire: HTTPServerWire) -> None:
         """Remove a connection that is closed."""
         self._connections.discard(wire)
         self._has_changed.set()

@@ -13,7 +13,7 @@ from typing import Any
 from .._async.mailbox import Item, MailboxBase
 from .._common.call import ProgressHandler
 from ._handlers import AsyncioHandlerRunner
-from ._tasks import end_all
+from ._tasks import end_all, finished
 
 
 class AsyncioLoop:
@@ -55,6 +55,10 @@ class AsyncioLoop:
             return False
         return True
 
+    async def finish(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Await `work()` to its end. A cancellation that comes meanwhile is raised after it."""
+        await finished(work())
+
     def new_messenger(self) -> Callable[[Callable[[], object]], object]:
         """Return a function that calls another one in this thread, from any thread."""
         here, loop = threading.get_ident(), self._loop
@@ -67,6 +71,16 @@ class AsyncioLoop:
                     loop.call_soon_threadsafe(function)
 
         return hand_over
+
+    def new_postman(self) -> Callable[[Callable[[], object]], object]:
+        """Return a function that calls another one in a later step of this loop."""
+        loop = self._loop
+
+        def post(function: Callable[[], object]) -> None:
+            with suppress(RuntimeError):  # the loop has been closed
+                loop.call_soon_threadsafe(function)
+
+        return post
 
 
 class Scope:

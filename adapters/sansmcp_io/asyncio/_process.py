@@ -91,7 +91,7 @@ class Child:
         if status is None:
             return False
         self.stderr.exit_status = status
-        self.end.noticed()
+        self.end.process_ended()
         self._has_ended.set()
         return True
 
@@ -108,7 +108,7 @@ class Child:
         self.input.end()
 
     async def stop(self) -> None:
-        """Close the server's input and wait for its end; insist with signals.
+        """Close the server's input and wait for its end; signals end it after some time.
 
         Keeps STDIO-013, STDIO-014.
         """
@@ -125,7 +125,7 @@ class Child:
         self.input.close()
 
     async def _end_process(self) -> None:
-        for seconds in self.end.insist():
+        for seconds in self.end.end_process():
             if await self._loop.wait_until(self._loop.now() + seconds, self._has_ended.wait):
                 return
         await self._has_ended.wait()

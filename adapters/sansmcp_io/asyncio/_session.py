@@ -212,6 +212,7 @@ class StreamSession(StreamDispatcher):
         await self._until_all_served()
         await asyncio.sleep(self._drain)  # the time for requests that were read
         await self._until_all_served()
+        self._end_tasks()
         self.connection.close(now=self.clock())
         self.wake()
 

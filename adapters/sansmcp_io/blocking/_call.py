@@ -6,7 +6,14 @@ import time
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, cast
 
-from sansmcp import IncomingRequest, InputRequired, JSONObject, OutgoingRequest, State
+from sansmcp import (
+    IncomingRequest,
+    InputRequired,
+    JSONObject,
+    OutgoingRequest,
+    State,
+    TaskInputRequired,
+)
 
 from .._common.call import CallBase, Question, failure_of
 from .._common.errors import CallCancelled
@@ -86,6 +93,7 @@ class QuestionCall(Question, Call):
     ) -> None:
         self._question = question
         self._about = about
+        self._is_of_task = about.open
         self._deadline = deadline
         self._session = session
         self._asker = session.side
@@ -93,7 +101,7 @@ class QuestionCall(Question, Call):
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the connection has ended, or the time is over."""
+        """Whether the connection or the task has ended, or the time is over."""
         with self._session:
             self._session.look()
             return self.is_over()
@@ -108,14 +116,16 @@ class QuestionCall(Question, Call):
 
     def is_over(self) -> bool:
         """Whether the call is cancelled, without reading."""
-        is_open = self._asker.state is State.OPEN
+        is_open = self._asker.state is State.OPEN and (self._about.open or not self._is_of_task)
         return not is_open or time.monotonic() >= self._deadline
 
 
-def answers(session: RequestSender, asked: InputRequired, deadline: float) -> JSONObject:
+def answers(
+    session: RequestSender, asked: InputRequired | TaskInputRequired, deadline: float
+) -> JSONObject:
     """Return the answers of the handler to all questions.
 
-    It is called in the thread that has sent the request, for one question after the other.
+    It is called in one thread, for one question after the other.
 
     Raises:
         ConnectionLost: The connection has ended.

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from sansmcp import JSONObject, JSONValue, Peer
 
 from .._common.call import is_async
-from .._common.client import ClientBase
 from .._common.requests import RequestArguments
 from ._call import Call
+from ._client_tasks import ClientTask
 from ._dispatch import Result
 from ._mailbox import Changes
 from ._requests import RequestSender
 
 if TYPE_CHECKING:
     from .._common.typed_requests import BlockingRequests as Requester
+    from .._common.typed_requests import TaskRequests as ClientBase
 else:
+    from .._common.client import ClientBase
     from .._common.requests import Requester
 
 RequestHandler: TypeAlias = Callable[[Call], Result]
@@ -49,7 +51,9 @@ class SessionSource(Protocol):
         ...
 
 
-class Client(ClientBase[Iterator[JSONValue], AbstractContextManager[Changes], float], Requester):
+class Client(
+    ClientBase[Iterator[JSONValue], AbstractContextManager[Changes], float, ClientTask], Requester
+):
     """An open connection to a server. Its methods may be used by any number of threads at once.
 
     What the server sends is read while a method waits, and `on_request`, `on_notification` and
@@ -70,6 +74,14 @@ class Client(ClientBase[Iterator[JSONValue], AbstractContextManager[Changes], fl
 
     def _send_request(self, arguments: RequestArguments) -> JSONObject:
         return self._source.live().request(arguments, None)
+
+    def _start_task(self, arguments: RequestArguments) -> ClientTask:
+        return self._source.live().start_task(arguments)
+
+    def _resume_task(
+        self, task_id: str, method: str, timeout: float | None, max_timeout: float | None
+    ) -> ClientTask:
+        return self._source.live().resume_task(task_id, method, timeout, max_timeout)
 
     def _items(
         self, method: str, params: JSONObject | None, timeout: float | None

@@ -28,6 +28,7 @@ def connect_http(options: HTTPClientOptions[RequestHandler]) -> Generator[Client
     try:
         with Uninterrupted():  # else the session could be lost before it is assigned
             session = HTTPSession(endpoint, options)
+        session.restore_credentials()
         session.start(*options.opening)
         yield Client(session)
     finally:

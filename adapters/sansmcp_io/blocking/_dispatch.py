@@ -7,10 +7,12 @@ waits within the handler of another; notifications are handled one after the oth
 
 from __future__ import annotations
 
+import math
 import time
 from abc import abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never, cast
 
@@ -22,7 +24,6 @@ from sansmcp import (
     Event,
     IncomingRequest,
     InputRequired,
-    JSONObject,
     LimitReached,
     ListenerAdded,
     ListenerRemoved,
@@ -42,20 +43,29 @@ from sansmcp import (
     State,
     SubscriptionAcknowledged,
     SubscriptionEnded,
+    TaskCancelled,
+    TaskInputReceived,
+    TaskInputRequired,
+    TasksWanted,
+    TaskToStore,
+    TaskUpdated,
+    TaskWanted,
 )
 
 from .._common.anomalies import LOGGER, AnomalyLog
 from .._common.bounds import Allowance, memory_of
-from .._common.call import RequireInput, answer, answer_failure, ends_program, not_async
+from .._common.call import HandlerResult, RequireInput, answer_failure, ends_program, not_async
 from .._common.errors import CallCancelled
+from .._common.tasks import CreateTask
 from .._options.checks import SessionOptions
 from ._mailbox import Mailbox
+from ._tasks import TaskThreads
 from ._waiting import WaitingThreads
 
 if TYPE_CHECKING:
     from .._common.call import RequestingSide
 
-Result: TypeAlias = JSONObject | RequireInput
+Result: TypeAlias = HandlerResult | RequireInput | CreateTask
 
 _MOST_NESTED: Final = 20
 """The number of handlers that may be nested in one thread. More would fill its stack."""
@@ -79,7 +89,14 @@ class EventDispatcher(WaitingThreads):
         self.handler: Final = options.handler
         self.context: Final = options.context
         self.request_timeout: Final = options.request_timeout
-        self._call_type = options.call_type
+        self.tasks: Final = TaskThreads(
+            self,
+            side,
+            options.handler,
+            partial(options.call_type, self),
+            options.most_running,
+        )
+        self.exit: BaseException | None = None  # of the work on a task, which ends the program
         self._on_notification = options.on_notification
         self._on_ready: Callable[[], object] | None = None
         self.is_ready: bool = False
@@ -87,6 +104,7 @@ class EventDispatcher(WaitingThreads):
         self.polls: int = 0  # number of threads in `poll`, which wait for such a call
         self._anomalies = AnomalyLog()
         self._requests: OrderedDict[IncomingRequest, None] = OrderedDict()
+        self._asked: deque[TaskInputRequired] = deque()  # the questions of tasks
         self._allowance = Allowance(_MOST_NOTIFICATIONS, "notifications")
         self._to_tell: deque[_ToTell] = deque()
         self._is_telling = False
@@ -132,6 +150,7 @@ class EventDispatcher(WaitingThreads):
             case ConnectionClosed():
                 self.sending.ended_by = event.cause
                 self._requests.clear()
+                self._asked.clear()
                 self.ring_all()
             case PingEnded():
                 self._put(event.ping.data, event)
@@ -139,13 +158,23 @@ class EventDispatcher(WaitingThreads):
                 event.subscription.data.put(event)
             case RequestAnswered() | ListenerAdded() | ListenerRemoved():
                 pass
+            case TaskInputReceived():
+                self.tasks.answered(event)
+            case TaskCancelled():
+                self.tasks.ended(event)
+            case TaskWanted() | TasksWanted() | TaskToStore():
+                pass  # tasks are kept in memory here
+            case TaskUpdated():
+                event.request.data.update(event)
+            case TaskInputRequired():
+                self._asked.append(event)
             case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
                 self._anomalies.note(event, time.monotonic())
             case _:
                 assert_never(event)
 
     def _put(self, mailbox: Mailbox[Any], item: object) -> None:
-        mailbox.items.append(item)
+        mailbox.put(item)
         self.ring(mailbox)
 
     def _progressed(self, event: ProgressReceived) -> None:
@@ -196,19 +225,21 @@ class EventDispatcher(WaitingThreads):
 
     def _next_callback(self) -> Callable[[], None] | None:
         if getattr(self._local, "only_reads", False):
-            self._ring_some(len(self._requests) + self._has_to_tell)
+            self._ring_some(len(self._requests) + len(self._asked) + self._has_to_tell)
             return None
         if self._is_ending:
             return None
         if self._has_to_tell:
             return self._tell_next
-        if not self._requests or self._nesting >= _MOST_NESTED:
+        if not (self._requests or self._asked) or self._nesting >= _MOST_NESTED:
             return None
         if not self.sending.has_room:
             self._is_crowded = True  # the thread that makes room wakes the reading one
             return None
+        if self._asked:
+            return partial(self._nested, self._answer_task, self._asked.popleft())
         request, _ = self._requests.popitem(last=False)
-        return partial(self._serve, request)
+        return partial(self._nested, self._serve, request)
 
     def work(self) -> None:
         """Call all functions of the application that can be called now."""
@@ -259,13 +290,25 @@ class EventDispatcher(WaitingThreads):
         except Exception as error:
             LOGGER.error("%s failed", what, exc_info=error)
 
+    def _nested(self, function: Callable[[Any], None], subject: object) -> None:
+        """Call a function that calls the handler."""
+        self._local.nesting = self._nesting + 1
+        try:
+            function(subject)
+        finally:
+            self._local.nesting -= 1
+            self._add_news()
+        self.turn()
+
+    @abstractmethod
+    def _answer_task(self, asked: TaskInputRequired) -> None:
+        """Let the handler answer questions of a task of the server."""
+
     def _serve(self, request: IncomingRequest) -> None:
         """Let the handler answer a request of the peer."""
         request.data = list[Mailbox[Any]]()  # of the requests that belong to this request
-        call = self._call_type(self, request)
-        self._local.nesting = self._nesting + 1
         try:
-            result = not_async(self._without_lock(self.handler, call), "the handler")
+            result = self._without_lock(self.tasks.handle, request)
         except BaseException as error:
             if request.open or not isinstance(error, CallCancelled):  # else no response is expected
                 answer_failure(self.side, request, error, time.monotonic())
@@ -273,11 +316,27 @@ class EventDispatcher(WaitingThreads):
                 self.turn()
                 raise
         else:
-            answer(self.side, request, result, time.monotonic())
-        finally:
-            self._local.nesting -= 1
-            self._add_news()
-        self.turn()
+            self.tasks.answer(request, result, time.monotonic())
+
+    # ------------------------------------------------------------------------------- tasks
+
+    def task_lock(self) -> AbstractContextManager[object]:
+        """The lock of the session."""
+        return self
+
+    def look_for_tasks(self) -> float:
+        """Read what has come, unless another thread does so."""
+        self.look()
+        return math.inf
+
+    def after_task_step(self) -> None:
+        """Do nothing: output is written when it is made."""
+
+    def end_program(self, failure: BaseException) -> None:
+        """End the connection; `serve_stdio` raises the exception of the work on a task."""
+        if self.exit is None:
+            self.exit = failure
+        self.side.close(now=time.monotonic())
 
     def call(self, call: object) -> Result:
         """Let the handler answer a question."""

@@ -73,13 +73,21 @@ class Guarded(Forkable):
         self._lock.release()
         self._local.stack.pop().__exit__()
 
-    def _without_lock(self, function: Callable[..., Any], *args: object) -> Any:
-        """Call a function that takes time, or belongs to the application, without the lock."""
+    def _without_lock(
+        self, function: Callable[..., Any], *args: object, holds_interrupts: bool = False
+    ) -> Any:
+        """Call a function that takes time, or belongs to the application, without the lock.
+
+        Args:
+            function: The function.
+            args: Its arguments.
+            holds_interrupts: Ctrl-C waits until the function has ended, which is soon.
+        """
         owner, depth = self._owner, self._depth
         self._owner = self._depth = 0
         self._lock.release()
         try:
-            if self._is_ending:
+            if self._is_ending or holds_interrupts:
                 return function(*args)
             return interruptible(function, *args)
         finally:

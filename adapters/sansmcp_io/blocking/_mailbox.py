@@ -15,7 +15,7 @@ from .._common.errors import Refusal
 from .._common.stderr import StderrTail
 
 if TYPE_CHECKING:
-    from sansmcp import JSONObject, NotificationReceived, SubscriptionAcknowledged
+    from sansmcp import JSONObject, NotificationReceived, SubscriptionAcknowledged, TaskUpdated
     from sansmcp import SubscriptionEnded as Ended
 
     from ._dispatch import EventDispatcher
@@ -38,6 +38,7 @@ class Mailbox(Generic[Item]):
         self.progress: Final[deque[Progress]] = deque()
         self._allowance: Final = Allowance(_MOST_PROGRESS, "reports of progress")
         self.bell: Bell | None = None
+        self._failure: BaseException | None = None
         self.refusal: Refusal = Refusal()  # of the last message, where that was one over HTTP
 
     def put_progress(self, progress: Progress) -> None:
@@ -58,7 +59,24 @@ class Mailbox(Generic[Item]):
     @property
     def has_mail(self) -> bool:
         """Whether there is something to take."""
-        return bool(self.items or self.progress)
+        return bool(self.items or self.progress or self._failure is not None)
+
+    def put(self, item: Item) -> None:
+        """Leave an item."""
+        self.items.append(item)
+
+    def update(self, event: TaskUpdated) -> None:
+        """Take a change of the task that the request has become: the caller waits for the end."""
+
+    def fail(self, error: BaseException) -> None:
+        """Let `take` raise an exception."""
+        self._failure = error
+
+    def take(self) -> Item:
+        """The oldest item; raises what `fail` was given."""
+        if self._failure is not None:
+            raise self._failure
+        return self.items.popleft()
 
 
 class Bell:

@@ -93,7 +93,7 @@ class Child:
         if status is None:
             return True
         self.stderr.exit_status = status
-        self.end.noticed()
+        self.end.process_ended()
         self._alarm = time.monotonic() + LAST_WORDS_SECONDS
         return False
 
@@ -135,7 +135,7 @@ class Child:
     # ---------------------------------------------------------------------------- its end
 
     def stop(self) -> None:
-        """Close the server's input and wait for its end; insist with signals.
+        """Close the server's input and wait for its end; signals end it after some time.
 
         Keeps STDIO-013, STDIO-014.
         """
@@ -177,7 +177,7 @@ class Child:
         return -1 if self.process.stderr is None else self.process.stderr.fileno()
 
     def _end_process(self, poll: select.poll) -> None:
-        for seconds in self.end.insist():
+        for seconds in self.end.end_process():
             if self._until(poll, self._has_ended, seconds):
                 return
         self._until(poll, self._has_ended, math.inf)

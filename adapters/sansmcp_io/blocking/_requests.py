@@ -18,6 +18,7 @@ from sansmcp import (
     Listing,
     ListingEnded,
     LocalProtocolError,
+    OutgoingRequest,
     PageReceived,
     PingEnded,
     Ready,
@@ -25,10 +26,11 @@ from sansmcp import (
     RequestFailed,
     ResponseReceived,
     State,
+    TaskInputRequired,
 )
 
 from .._common.bounds import limit_of
-from .._common.call import ClientSide, not_async
+from .._common.call import ClientSide, internal_error, not_async
 from .._common.endings import (
     check_listing,
     ended_text,
@@ -37,9 +39,10 @@ from .._common.endings import (
     start_error,
     with_stderr,
 )
-from .._common.errors import CallCancelled, ConnectionLost, RequestTimeout
+from .._common.errors import CallCancelled, ConnectionLost, McpError, RequestTimeout
 from .._common.requests import RequestArguments
 from ._call import answers
+from ._client_tasks import ClientTask, ThreadTask
 from ._dispatch import EventDispatcher
 from ._mailbox import Changes, Item, Mailbox
 from ._waiting import FORKED
@@ -65,6 +68,16 @@ class RequestSender(EventDispatcher):
 
     def request(self, arguments: RequestArguments, serving: IncomingRequest | None) -> JSONObject:
         """Send a request and wait for its response. An interruption cancels the request."""
+        outcome: Any = self._answer(arguments, serving, Mailbox[_Answer](arguments.on_progress))
+        if isinstance(outcome, RequestFailed):
+            with self:
+                self.flush()  # the request may have been cancelled
+        return result_of(outcome, self.sending.stderr)
+
+    def _answer(
+        self, arguments: RequestArguments, serving: IncomingRequest | None, mailbox: Any
+    ) -> Any:
+        """Send a request, answer the questions about it, and return what the mailbox gives then."""
         method, on_progress = arguments.method, arguments.on_progress
         timeout, max_timeout = arguments.times(self.request_timeout)
         with self:
@@ -75,7 +88,6 @@ class RequestSender(EventDispatcher):
                 waited = self._room_to_ask(method, timeout, max_timeout)
                 timeout -= waited
                 max_timeout = None if max_timeout is None else max_timeout - waited
-            mailbox = Mailbox[_Answer](on_progress)
             call = arguments.send(
                 self.side.send_request,
                 timeout,
@@ -90,7 +102,7 @@ class RequestSender(EventDispatcher):
                 serving.data.append(mailbox)
             try:
                 self.turn()
-                outcome = self._take(mailbox)
+                outcome: Any = self._take(mailbox)
                 while isinstance(outcome, InputRequired):
                     responses = answers(self, outcome, deadline)
                     call = self.sending.send_answers(
@@ -116,9 +128,65 @@ class RequestSender(EventDispatcher):
                 mailbox.is_closed = True
                 if serving is not None:
                     serving.data.remove(mailbox)
-            if isinstance(outcome, RequestFailed):
-                self.flush()  # the request may have been cancelled
-        return result_of(outcome, self.sending.stderr)
+        return outcome
+
+    def start_task(self, arguments: RequestArguments) -> ClientTask:
+        """Send a request, and wait until the server has answered it with a task, or for good."""
+        followed = ThreadTask(self, arguments.method, arguments.on_progress)
+        self._answer(arguments, None, followed)
+        followed.check_start(self.sending.stderr)
+        return ClientTask(self, followed)
+
+    def resume_task(
+        self, task_id: str, method: str, timeout: float | None, max_timeout: float | None
+    ) -> ClientTask:
+        """Follow a task that another connection has started."""
+        timeout = self.request_timeout if timeout is None else timeout
+        with self:
+            self._check_open("tasks/get")
+            if not self.sending.has_room:
+                waited = self._room_to_ask("tasks/get", timeout, max_timeout)
+                timeout -= waited
+                max_timeout = None if max_timeout is None else max_timeout - waited
+            followed = ThreadTask(self, method, None)
+            mailbox: Any = followed  # it has the attributes of one
+            call = self.side.resume_task(
+                task_id,
+                method,
+                timeout=limit_of(timeout),
+                max_timeout=None if max_timeout is None else limit_of(max_timeout),
+                data=followed,
+                now=time.monotonic(),
+            )
+            try:
+                self.turn()
+                self._take(mailbox)
+            except BaseException:
+                self.leave_task_soon(call)  # which goes on for others
+                self.turn()
+                raise
+        followed.check_start(self.sending.stderr)
+        return ClientTask(self, followed)
+
+    def _answer_task(self, asked: TaskInputRequired) -> None:
+        call = asked.request
+        try:
+            responses = answers(self, asked, math.inf) if call.open else {}
+            if call.open:
+                self.sending.send_task_answers(asked, responses, time.monotonic())
+        except ConnectionLost:
+            pass  # and the task with it
+        except McpError as error:
+            self._fail_task(call, error)
+        except BaseException as error:
+            self._fail_task(call, internal_error(error))
+            raise
+
+    def _fail_task(self, call: OutgoingRequest, error: McpError) -> None:
+        """End a task whose question has no answer."""
+        if call.open:
+            call.data.fail(error)
+            self.ring(call.data)
 
     def _take(self, mailbox: Mailbox[Item]) -> Item:
         """Wait for an item and return it, after all progress that was reported before it."""
@@ -126,7 +194,7 @@ class RequestSender(EventDispatcher):
             self.wait(lambda: mailbox.has_mail, mailbox=mailbox)
             if not mailbox.progress:
                 self.tell_all()  # before the ending, in the order of arrival
-                return mailbox.items.popleft()
+                return mailbox.take()
             assert mailbox.on_progress is not None  # or progress would not be put there
             on_progress, progress = mailbox.on_progress, mailbox.take_progress()
             not_async(self._without_lock(on_progress, *progress), "on_progress")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sansmcp import JSONObject, ServerConnection
 
-from .._common.call import ServerCallBase
+from .._common.call import ServerCallBase, continued
 from .._common.requests import RequestArguments
 from .._common.server import LogHandlerBase, ServerBase, mcp_level
 from ._call import Call
@@ -61,6 +61,33 @@ class Server(ServerBase[float], Requester):
 
 class ServerCall(Call, ServerCallBase):
     """A client's request that a handler of a server works on."""
+
+    def _send_request(self, arguments: RequestArguments) -> JSONObject:
+        running = continued(self._request)
+        if running is not None:
+            answer: JSONObject = running.ask_one(*arguments.of_question())
+            return answer
+        return super()._send_request(arguments)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the call was cancelled, or its client has disconnected; see `Call`."""
+        running: Any = continued(self._request)
+        if running is not None:
+            return bool(running.is_cancelled)
+        return super().is_cancelled
+
+    def sleep(self, seconds: float) -> None:
+        """Wait as `time.sleep` does, and read and serve meanwhile.
+
+        Raises:
+            CallCancelled: The client has cancelled the call.
+        """
+        running: Any = continued(self._request)
+        if running is not None:
+            running.sleep(seconds)
+        else:
+            super().sleep(seconds)
 
     @property
     def server(self) -> Server:

@@ -58,6 +58,12 @@ class StdioSession(StdioWire, RequestSender):
             self, connection, source, sink, drain=drain, trace=trace, watched=watched
         )
 
+    def _time_passes(self, now: float) -> None:
+        """Handle deadlines; at the end of the drain, tell whoever waits for a task that it ends."""
+        if now >= self._drained_at and isinstance(self.connection, ServerConnection):
+            self.tasks.end_all()
+        super()._time_passes(now)
+
 
 @attrs.frozen
 class _ServerOptions(StdioServerOptions[Handler, ReadyHandler]):
@@ -156,5 +162,8 @@ def _serve(session: StdioSession, threads: int) -> None:
             session.finish()
         for helper in helpers:
             helper.join(FLUSH_SECONDS)  # a thread whose handler does not end is left behind
+        session.tasks.join(FLUSH_SECONDS)
+    if session.exit is not None:
+        failures.append(session.exit)
     if failures:
         raise failures[0]

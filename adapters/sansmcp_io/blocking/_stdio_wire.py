@@ -68,6 +68,7 @@ class StdioWire(WaitingThreads):
         self._source = source
         self._sink = sink
         self._drain = drain
+        self._drained_at = math.inf  # when the connection ends, after the end of input
         self._trace = trace
         self._watched = watched
         self._taken: deque[bytes | memoryview] = deque()  # out of the core, and not yet written
@@ -135,7 +136,9 @@ class StdioWire(WaitingThreads):
     def _end_input(self) -> None:
         self._has_input = False
         self._poll.unregister(self._source.fd)
-        self.connection.receive_eof(drain=self._drain, at=time.time(), now=time.monotonic())
+        now = time.monotonic()
+        self._drained_at = now + self._drain
+        self.connection.receive_eof(drain=self._drain, at=time.time(), now=now)
 
     def _next_event(self) -> Event | None:
         event = self.connection.next_event()

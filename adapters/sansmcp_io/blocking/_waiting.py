@@ -27,6 +27,8 @@ from ._lock import Guarded
 from ._mailbox import Bell, Mailbox
 
 if TYPE_CHECKING:
+    from sansmcp import OutgoingRequest
+
     from .._common.call import RequestingSide
 
 FORKED: Final = "the connection belongs to the process that has forked this one"
@@ -49,7 +51,8 @@ class WaitingThreads(Guarded):
     def __init__(self, side: RequestingSide) -> None:
         super().__init__()
         self.side: Final = side
-        self._late: deque[Any] = deque()  # to be cancelled when the lock is free
+        # What is to be done when the lock is free: a method of the core, and a handle for it.
+        self._late: deque[tuple[Callable[..., bool], Any]] = deque()
         self._is_released = False  # reading and writing have ended
         self._is_closed = False
         self._parked: dict[Bell, None] = {}
@@ -230,11 +233,15 @@ class WaitingThreads(Guarded):
             now = time.monotonic()
             # If no thread read when the timeout came due, data that came meanwhile counts first.
             if not (is_late and ready and now < self._late_until):
-                self.side.handle_timeout(now)
+                self._time_passes(now)
             self.turn()
         except BaseException:
             self._end_after_failure()
             raise
+
+    def _time_passes(self, now: float) -> None:
+        """Handle the deadlines that are due."""
+        self.side.handle_timeout(now)
 
     # ---------------------------------------------------------------------------- ending
 
@@ -265,7 +272,14 @@ class WaitingThreads(Guarded):
 
     def cancel_soon(self, handle: Any) -> None:
         """Cancel a listing or subscription that is closed, maybe by the garbage collector."""
-        self._late.append(handle)
+        self._do_soon(self.side.cancel, handle)
+
+    def leave_task_soon(self, call: OutgoingRequest) -> None:
+        """Do not follow a task any more, whose handle was dropped."""
+        self._do_soon(self.side.leave_task, call)
+
+    def _do_soon(self, function: Callable[..., bool], handle: Any) -> None:
+        self._late.append((function, handle))
         if not self._is_mine:
             with self:
                 self.turn()
@@ -282,7 +296,8 @@ class WaitingThreads(Guarded):
 
     def _turn(self) -> None:
         while self._late:
-            self.side.cancel(self._late.popleft(), now=time.monotonic())
+            function, handle = self._late.popleft()
+            function(handle, now=time.monotonic())
         self._dispatch()
         if self._is_released:
             return

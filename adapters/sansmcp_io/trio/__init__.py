@@ -2,6 +2,7 @@
 
 from .._common.errors import without_extra
 from .._common.lookups import EventStore
+from .._common.task_stores import TaskStore, TaskStoreFull
 
 try:
     import trio as _  # noqa: F401  # before the modules that need it: the error names the extra
@@ -10,8 +11,10 @@ except ModuleNotFoundError as _error:
 
 from .._async.call import Call
 from .._async.client import Client, RequestHandler
+from .._async.client_tasks import ClientTask
 from .._async.mailbox import Changes
 from .._async.server import Handler, HTTPServer, LogHandler, ReadyHandler, Server, ServerCall
+from .._async.tasks import RunningTask
 from .._common.bounds import (
     DEFAULT_DRAIN,
     DEFAULT_PROBE_TIMEOUT,
@@ -19,18 +22,24 @@ from .._common.bounds import (
     DEFAULT_START_TIMEOUT,
 )
 from .._common.call import NotificationHandler, ProgressHandler, RequireInput
+from .._common.client_tasks import TaskUpdate
 from .._common.errors import (
+    AuthorizationError,
     ConnectionLost,
+    InsufficientScope,
     InvalidAnswer,
     McpError,
     PeerError,
     RequestRefused,
     RequestTimeout,
     StartFailed,
+    TaskCancelledError,
+    TaskLost,
     Unauthorized,
 )
 from .._common.http_client_settings import HTTPClientLimits, OnUnauthorized
 from .._common.http_server import Authenticate, HTTPLimits
+from .._common.tasks import CreateTask
 from .._common.trace import HTTPClientTrace, HTTPTrace, Trace
 from ._http import connect_http, serve_http
 from ._stdio import connect, connect_stdio, serve, serve_stdio
@@ -42,11 +51,14 @@ __all__ = [
     "DEFAULT_REQUEST_TIMEOUT",
     "DEFAULT_START_TIMEOUT",
     "Authenticate",
+    "AuthorizationError",
     "ByteStream",
     "Call",
     "Changes",
     "Client",
+    "ClientTask",
     "ConnectionLost",
+    "CreateTask",
     "EventStore",
     "HTTPClientLimits",
     "HTTPClientTrace",
@@ -55,6 +67,7 @@ __all__ = [
     "HTTPTrace",
     "HalfCloseableByteStream",
     "Handler",
+    "InsufficientScope",
     "InvalidAnswer",
     "LogHandler",
     "McpError",
@@ -67,9 +80,15 @@ __all__ = [
     "RequestRefused",
     "RequestTimeout",
     "RequireInput",
+    "RunningTask",
     "Server",
     "ServerCall",
     "StartFailed",
+    "TaskCancelledError",
+    "TaskLost",
+    "TaskStore",
+    "TaskStoreFull",
+    "TaskUpdate",
     "Trace",
     "Unauthorized",
     "connect",

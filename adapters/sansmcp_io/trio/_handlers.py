@@ -8,37 +8,45 @@ from typing import cast
 
 import trio
 
-from sansmcp import IncomingRequest, JSONObject
+from sansmcp import IncomingRequest
 
-from .._async.handlers import HandlerRunner, Result
-from .._common.call import RequireInput, answer
+from .._async.handlers import HandlerRunner, Outcome, Result
+from .._async.loop import Event
+from .._async.tasks import RunningTask
 
 __all__ = ["Result", "TrioHandlerRunner"]
 
 
 class TrioHandlerRunner(HandlerRunner):
-    """The slot `data` of a request holds the cancel scope of its handler, where that is async."""
+    """The slot `data` of a request, or of the work on a task, holds its cancel scope."""
 
-    def cancel(self, request: IncomingRequest) -> None:
-        """Cancel the handler of a request that is no longer open, if it still runs."""
-        if isinstance(request.data, trio.CancelScope):
-            request.data.cancel()
+    _new_event = trio.Event
+
+    async def _wait(self, event: Event, seconds: float) -> bool:
+        with trio.move_on_after(seconds) as scope:
+            await event.wait()
+        return not scope.cancelled_caught
+
+    def _cancel(self, subject: IncomingRequest | RunningTask) -> None:
+        if isinstance(subject.data, trio.CancelScope):
+            subject.data.cancel()
 
     def _start(
         self,
-        request: IncomingRequest,
-        awaitable: Awaitable[JSONObject | RequireInput],
+        subject: IncomingRequest | RunningTask,
+        awaitable: Awaitable[Outcome],
         tasks: trio.Nursery,
     ) -> None:
-        scope = request.data = trio.CancelScope()
+        scope = subject.data = trio.CancelScope()
         # With a name, trio does not make one up.
-        tasks.start_soon(self._finish, request, awaitable, scope, name=request.method)
+        tasks.start_soon(self._finish, subject, awaitable, scope, tasks, name=subject.method)
 
     async def _finish(
         self,
-        request: IncomingRequest,
-        awaitable: Awaitable[JSONObject | RequireInput],
+        subject: IncomingRequest | RunningTask,
+        awaitable: Awaitable[Outcome],
         scope: trio.CancelScope,
+        tasks: trio.Nursery,
     ) -> None:
         task = trio.lowlevel.current_task()
         with scope:
@@ -47,14 +55,14 @@ class TrioHandlerRunner(HandlerRunner):
             except BaseException as error:
                 cancelled, failure = _split(error, task)
                 if failure is not None:
-                    self._failed(request, failure)
+                    self._failed(subject, failure)
                     self._wake()
                 if cancelled is not None:
                     raise cancelled from None
             else:
                 if self._until_room is not None:
                     await self._until_room()
-                answer(self._connection, request, result, self._clock())
+                self._answer(subject, result, tasks)
             self._wake()
 
 

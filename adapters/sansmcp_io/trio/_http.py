@@ -31,6 +31,7 @@ async def connect_http(options: HTTPClientOptions[RequestHandler]) -> AsyncGener
         session.around.append(nursery.cancel_scope)
         nursery.start_soon(session.run)
         try:
+            await session.restore_credentials()
             await session.start(*options.opening)
             yield Client(session)
         finally:

@@ -7,7 +7,7 @@ tasks are in trio's thread and calls into the core do not wait, so there is no l
 from __future__ import annotations
 
 import ssl
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -20,7 +20,10 @@ from .._options.clients import HTTPClientOptions
 from ._loop import Sleeper, TrioLoop, unwrapped
 from ._socket import NoWaitSocket, address_of
 
-_BROKEN: Final = (trio.ClosedResourceError, OSError)
+if TYPE_CHECKING:
+    from .._async.one_shot import H11OneShotSender
+
+BROKEN: Final = (trio.ClosedResourceError, OSError)
 
 
 class HTTPSession(HTTPClientDispatcher):
@@ -36,7 +39,12 @@ class HTTPSession(HTTPClientDispatcher):
         self._stopped = trio.Event()
 
     def _new_h11_sender(self, tls: ssl.SSLContext | None) -> ExchangeSender:
-        return H11ExchangeSender(self.loop, _connect, _BROKEN, tls, self.limits)
+        return H11ExchangeSender(self.loop, connect, BROKEN, tls, self.limits)
+
+    def _new_one_shot_sender(self, tls: ssl.SSLContext | None) -> H11OneShotSender:
+        from .._async.one_shot import H11OneShotSender
+
+        return H11OneShotSender(self.loop, connect, BROKEN, tls)
 
     async def run(self) -> None:
         """Run until the endpoint is closed, and the session at the server is deleted."""
@@ -55,6 +63,8 @@ class HTTPSession(HTTPClientDispatcher):
             raise
         finally:
             self._end()
+            if self._authorization is not None:
+                self._authorization.close()
             with trio.CancelScope(shield=True):
                 await self._exchange_sender.aclose()
             self._stopped.set()
@@ -103,6 +113,7 @@ class HTTPSession(HTTPClientDispatcher):
             self.wake()
 
 
-async def _connect(host: str, port: int) -> tuple[str, NoWaitSocket]:
+async def connect(host: str, port: int) -> tuple[str, NoWaitSocket]:
+    """Open a connection, and return its own address, too."""
     stream = await trio.open_tcp_stream(host, port)
     return address_of(stream), NoWaitSocket(stream)

@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 
 from sansmcp.http import ServerEndpoint, Session
 
-from .._async.http_runner import SessionTasks
+from .._async.http_server_runner import SessionTasks
 from .._async.http_service import HTTPServiceBase
 from .._common.bounds import FLUSH_SECONDS
 from .._common.tls import TLS
 from .._options.servers import ListeningServerOptions
-from ._http_wire import HTTPWire
+from ._http_server_wire import HTTPServerWire
 from ._loop import Sleeper, TrioLoop
 from ._socket import NoWaitSocket, TLSSocket, client_of
+
+if TYPE_CHECKING:
+    from .._async.one_shot import OneShotSender
 
 
 class TrioSessionTasks(SessionTasks):
@@ -49,6 +52,12 @@ class HTTPService(HTTPServiceBase):
         self._accepting = trio.CancelScope()
         self._has_changed = trio.Event()  # a connection has ended, or a turn has passed
 
+    def _new_one_shot_sender(self) -> OneShotSender:
+        from .._async.one_shot import H11OneShotSender
+        from ._http_client import BROKEN, connect
+
+        return H11OneShotSender(self.loop, connect, BROKEN, None)
+
     async def run(self, listeners: list[trio.SocketListener], tls: Any) -> None:
         """Accept connections and serve them, until `shut_down` has come to its end."""
         async with trio.open_nursery() as self.tasks:
@@ -72,7 +81,7 @@ class HTTPService(HTTPServiceBase):
                 socket.send_now(self.busy)
             await socket.aclose()
             return
-        wire = HTTPWire(self, socket, self.new_connection(), client)
+        wire = HTTPServerWire(self, socket, self.new_connection(), client)
         self._connections.add(wire)
         try:
             await wire.run()
@@ -85,13 +94,13 @@ class HTTPService(HTTPServiceBase):
         self._accepting.cancel()
         for wire in list(self._connections):
             wire.close()
+        self.drain_cluster()
         with trio.move_on_after(drain):
             while self.is_busy:
                 await self._wait_for_change()
-        self.endpoint.close(now=trio.current_time())
-        self.turn()
+        self.close_endpoint()
         with trio.move_on_after(FLUSH_SECONDS):
-            while self._connections or self.lookups.stores or self.wires:
+            while self._connections or self.lookups.stores or self.wires or self.is_storing:
                 await self._wait_for_change()
         await self.leave_cluster()
         self.tasks.cancel_scope.cancel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -41,6 +41,11 @@ class TrioLoop:
             await wait()
         return not scope.cancelled_caught
 
+    async def finish(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Await `work()` to its end. A cancellation that comes meanwhile is raised after it."""
+        with trio.CancelScope(shield=True):
+            await work()
+
     def new_messenger(self) -> Callable[[Callable[[], object]], object]:
         """Return a function that calls another one in this thread, from any thread."""
         here, token = threading.get_ident(), trio.lowlevel.current_trio_token()
@@ -53,6 +58,16 @@ class TrioLoop:
                     token.run_sync_soon(function)
 
         return hand_over
+
+    def new_postman(self) -> Callable[[Callable[[], object]], object]:
+        """Return a function that calls another one in a later step of this loop."""
+        token = trio.lowlevel.current_trio_token()
+
+        def post(function: Callable[[], object]) -> None:
+            with suppress(trio.RunFinishedError):
+                token.run_sync_soon(function)
+
+        return post
 
 
 class Workers:

@@ -54,7 +54,7 @@ class Child:
         assert output is not None
         with self._watching:
             self.stderr.exit_status = await self.process.wait()
-            self.end.noticed()
+            self.end.process_ended()
             await trio.sleep(LAST_WORDS_SECONDS)  # its last output is still to be read
             while has_data(output):
                 await trio.sleep(LAST_WORDS_SECONDS)  # nothing tells that it was
@@ -62,7 +62,7 @@ class Child:
             await output.aclose()  # which is the end for a task that reads from it
 
     async def stop(self) -> None:
-        """Close the server's input and wait for its end; insist with signals.
+        """Close the server's input and wait for its end; signals end it after some time.
 
         Keeps STDIO-013, STDIO-014.
         """
@@ -84,7 +84,7 @@ class Child:
         await self.stream.aclose()
 
     async def _end_process(self) -> None:
-        for seconds in self.end.insist():
+        for seconds in self.end.end_process():
             with trio.move_on_after(seconds):
                 await self.process.wait()
                 return

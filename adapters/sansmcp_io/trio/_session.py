@@ -167,6 +167,7 @@ class StreamSession(StreamDispatcher):
             await self._until_all_served()
             await trio.sleep(self._drain)  # the time for requests that were read
             await self._until_all_served()
+            self._end_tasks()
             connection.close(now=trio.current_time())
             self._turn()
 

@@ -9,12 +9,15 @@ from .._common.call import NotificationHandler, ProgressHandler, RequireInput
 from .._common.errors import (
     CallCancelled,
     ConnectionLost,
+    InsufficientScope,
     McpError,
     PeerError,
     RequestTimeout,
     Unauthorized,
 )
 from .._common.lookups import EventStore
+from .._common.tasks import CreateTask
+from ..blocking._tasks import RunningTask
 from ._app import App, Handler
 from ._calls import Environ, Server, ServerCall
 from ._exchange import Authenticate, StartResponse
@@ -25,15 +28,18 @@ __all__ = [
     "Authenticate",
     "CallCancelled",
     "ConnectionLost",
+    "CreateTask",
     "Environ",
     "EventStore",
     "Handler",
+    "InsufficientScope",
     "McpError",
     "NotificationHandler",
     "PeerError",
     "ProgressHandler",
     "RequestTimeout",
     "RequireInput",
+    "RunningTask",
     "Server",
     "ServerCall",
     "StartResponse",

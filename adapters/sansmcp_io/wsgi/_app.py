@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Any, Final, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
 from sansmcp.http import ServerEndpoint, Sessions
 
 from .._common.call import is_async
+from .._common.http_server import Response
 from .._common.lookups import check_event_log
 from .._common.server import AllClients
 from .._options.arguments import described, init_takes
@@ -19,8 +21,8 @@ from .._options.servers import HTTPServerOptions
 from ._calls import Environ, ServerCall
 from ._exchange import (
     Authenticate,
-    HandlerSettings,
     Result,
+    ServingSettings,
     StartResponse,
     WSGIExchange,
     fields_of,
@@ -28,6 +30,9 @@ from ._exchange import (
     texts_of,
 )
 from ._runner import ThreadRunner
+
+if TYPE_CHECKING:
+    from ._access import ThreadAccessChecker
 
 Handler: TypeAlias = Callable[[ServerCall], Result]
 """Serves a client's requests: returns the result, or raises `McpError`. A plain function, which
@@ -69,7 +74,8 @@ class _AppOptions(HTTPServerOptions[Authenticate]):
 class App(AllClients):
     """A WSGI application that serves MCP over HTTP. Any number of threads may call it at a time.
 
-    One lock guards what they share, and is never held while a handler runs. No thread is started.
+    One lock guards what they share, and is never held while a handler runs. No thread is started,
+    but for the work on tasks, and for the HTTP requests of a verifier of tokens.
 
     Raises:
         ValueError: Settings contradict each other.
@@ -85,6 +91,7 @@ class App(AllClients):
             options.authenticate,
             options.on_notification,
             options.tool_schema,
+            options.verify_token,
         ):
             if is_async(function):
                 raise TypeError(
@@ -94,22 +101,38 @@ class App(AllClients):
         if options.path is not None:
             check_path(options.path)
         self._path = options.path
+        access: ThreadAccessChecker | None = None
         self._runner = ThreadRunner(
             options.new_endpoint(streams=options.streams),
             on_notification=options.on_notification,
             request_timeout=options.request_timeout,
             lookups=options.lookups,
+            handler=options.handler,
+            make_call=partial(ServerCall, context=options.context),
+            most_running=options.running_tasks if options.tasks else 0,
         )
-        self._serving = HandlerSettings(
+        # After the endpoint is made, which checks the options.
+        self._resource = None if options.access is None else options.access.resource
+        if options.access is not None:
+            from ._access import ThreadAccessChecker  # most servers need nothing of authorization
+
+            access = ThreadAccessChecker(
+                options.access, options.verify_token, options.lookup_timeout
+            )
+        self._serving = ServingSettings(
             self._runner,
-            options.handler,
             options.authenticate,
-            options.principal_key,
-            options.context,
+            options.key_of_principal,
+            access,
         )
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one HTTP request. It returns when the response is complete."""
+        document = self._document(environ)
+        if document is not None:
+            status, fields, body = document
+            start_response(status_line(status), texts_of(fields))
+            return (body,)
         if self._path is not None and environ.get("PATH_INFO") != self._path:
             status, fields, body = self._runner.endpoint.refusal(
                 404, _NOT_FOUND, method=environ["REQUEST_METHOD"], headers=fields_of(environ)
@@ -117,6 +140,14 @@ class App(AllClients):
             start_response(status_line(status), texts_of(fields))
             return (body,)
         return WSGIExchange(self._serving, environ, start_response).run()
+
+    def _document(self, environ: Environ) -> Response | None:
+        """The response to a request for the metadata of the resource; None: it is for MCP."""
+        if self._resource is None:
+            return None
+        path: str = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+        path = path.encode("latin-1", "replace").decode("utf-8", "replace")  # PEP 3333
+        return self._resource.respond(environ["REQUEST_METHOD"], path)
 
     def close(self, *, drain: float = 0.0) -> None:
         """Cancel all open requests, and end all streams and sessions. Further requests get 503.

@@ -13,7 +13,7 @@ from sansmcp import (
     Peer,
 )
 
-from .._common.call import ServerCallBase
+from .._common.call import ServerCallBase, continued
 from .._common.requests import RequestArguments
 from .._common.server import SessionServerBase
 
@@ -88,6 +88,9 @@ class ServerCall(ServerCallBase, Requester):
 
         For handlers that take long. A disconnect is detected when something is written.
         """
+        running: Any = continued(self._request)
+        if running is not None:
+            return bool(running.is_cancelled)
         with self._runner.lock:
             return not self._request.open
 
@@ -97,7 +100,11 @@ class ServerCall(ServerCallBase, Requester):
         Raises:
             CallCancelled: The client has cancelled the call.
         """
-        self._runner.sleep(self._request, seconds)
+        running: Any = continued(self._request)
+        if running is not None:
+            running.sleep(seconds)
+        else:
+            self._runner.sleep(self._request, seconds)
 
     @property
     def _lock(self) -> AbstractContextManager[object]:
@@ -107,6 +114,10 @@ class ServerCall(ServerCallBase, Requester):
         self._exchange_thread.flush()
 
     def _send_request(self, arguments: RequestArguments) -> JSONObject:
+        running = continued(self._request)
+        if running is not None:
+            answer: JSONObject = running.ask_one(*arguments.of_question())
+            return answer
         return self._runner.request(arguments, serving=self._request, session=None)
 
     @property

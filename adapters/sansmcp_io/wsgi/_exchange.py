@@ -10,51 +10,55 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from sansmcp import IncomingRequest, JSONObject
+from sansmcp import IncomingRequest
 from sansmcp.http import SendBody, SendHead
 
+from .._common.access import CHECK
 from .._common.anomalies import LOGGER
-from .._common.call import RequireInput, answer, answer_failure, ends_program, not_async
-from .._common.errors import CallCancelled, Unauthorized
+from .._common.call import HandlerResult, RequireInput, answer_failure, ends_program, not_async
+from .._common.errors import AccessDenied, CallCancelled, Unauthorized
 from .._common.http_server import PrincipalKey, key_of
-from ._calls import Environ, ServerCall
+from .._common.lookups import LATE, RETRY_SECONDS, LookupTimeout, log_failed_lookup
+from .._common.tasks import CreateTask
+from ._calls import Environ
 from ._runner import ThreadRunner
+
+if TYPE_CHECKING:
+    from ._access import ThreadAccessChecker
 
 StartResponse: TypeAlias = Callable[..., Any]
 Authenticate: TypeAlias = Callable[[Environ], Any]
 """Takes the environment of a request, and returns the principal, or raises `Unauthorized`."""
-Result: TypeAlias = JSONObject | RequireInput
+Result: TypeAlias = HandlerResult | RequireInput | CreateTask
 
 _PIECE_BYTES: Final = 65_536
 _LONGEST_LENGTH: Final = 20  # digits; the limit on bodies is far below
 _OTHERS: Final = (("CONTENT_TYPE", "content-type"), ("CONTENT_LENGTH", "content-length"))
 
 
-class HandlerSettings:
+class ServingSettings:
     """The settings of an application, which are the same for all its requests."""
 
     def __init__(
         self,
         runner: ThreadRunner,
-        handler: Callable[[ServerCall], Result],
         authenticate: Authenticate | None,
         principal_key: PrincipalKey | None,
-        context: Any,
+        access: ThreadAccessChecker | None,
     ) -> None:
         self.runner: Final = runner
-        self.handler: Final = handler
         self.authenticate: Final = authenticate
         self.principal_key: Final = principal_key
-        self.context: Final = context
+        self.access: Final = access
 
 
 class WSGIExchange:
     """One HTTP request of WSGI and its response, in the thread of the WSGI call."""
 
     def __init__(
-        self, serving: HandlerSettings, environ: Environ, start_response: StartResponse
+        self, serving: ServingSettings, environ: Environ, start_response: StartResponse
     ) -> None:
         self.environ: Final = environ
         self.jobs: list[Callable[[], None]] = []
@@ -72,9 +76,10 @@ class WSGIExchange:
         query = environ.get("QUERY_STRING")
         with self._runner.lock:
             self._runner.keep_time()
+            self._target = f"{path}?{query}" if query else path
             self._exchange = self._runner.endpoint.exchange(
                 environ["REQUEST_METHOD"],
-                f"{path}?{query}" if query else path,
+                self._target,
                 fields_of(environ),
                 context=self,
                 now=time.monotonic(),
@@ -106,19 +111,29 @@ class WSGIExchange:
     # ---------------------------------------------------------------------------- receiving
 
     def _authenticate(self) -> None:
-        exchange, authenticate = self._exchange, self._serving.authenticate
-        if authenticate is None:
+        exchange, serving = self._exchange, self._serving
+        if serving.authenticate is None and serving.access is None:
             return
-        called = "authenticate"
+        called = "authenticate" if serving.access is None else CHECK
         try:
-            principal = not_async(authenticate(self.environ), called)
+            if serving.access is not None:
+                fields = fields_of(self.environ)
+                principal: Any = serving.access.check(exchange.method, self._target, fields)
+            else:
+                assert serving.authenticate is not None
+                principal = not_async(serving.authenticate(self.environ), called)
             called = "principal_key"
             exchange.principal_key = key_of(principal, self._serving.principal_key)
             exchange.principal = principal
         except Unauthorized as error:
             self._refuse(error.status, error.text, ("www-authenticate", error.challenge))
+        except AccessDenied as error:
+            self._refuse(error.status, error.text, *error.headers)
+        except LookupTimeout as error:
+            log_failed_lookup(called, error)
+            self._refuse(503, LATE, ("retry-after", str(RETRY_SECONDS)))
         except Exception as error:
-            LOGGER.error("%s failed", called, exc_info=error)
+            log_failed_lookup(called, error)
             self._refuse(500, "internal error")
 
     def _refuse(self, status: int, text: str, *fields: tuple[str, str]) -> None:
@@ -165,23 +180,18 @@ class WSGIExchange:
         failure: BaseException | None = None
         result: Any = None
         try:
-            result = self._handle(request)
+            result = runner.tasks.handle(request)
         except BaseException as error:
             failure = error
             if ends_program(error):
                 self._exit = error
         with runner.lock:
             if failure is None:
-                answer(endpoint, request, result, time.monotonic())
+                runner.tasks.answer(request, result, time.monotonic())
             elif request.open or not isinstance(failure, CallCancelled):
                 answer_failure(endpoint, request, failure, time.monotonic())
             runner.turn(self)
             runner.wake(self)  # threads of the handler that still wait for its client
-
-    def _handle(self, request: IncomingRequest) -> Result:
-        serving = self._serving
-        result = serving.handler(ServerCall(self._runner, request, serving.context))
-        return not_async(result, "the handler")
 
     # ---------------------------------------------------------------------------- sending
 
@@ -205,7 +215,8 @@ class WSGIExchange:
                     if self.is_over:
                         return self._unwritten
                 elif not (self.jobs or exchange.has_output or runner.lookups.has_work):
-                    runner.wait(self)
+                    runner.wait(self, until=runner.lookups.deadline)
+                    runner.lookups.expire()
         status, fields, body = response
         write = self._begin(status, fields)
         if self._exit is not None:

@@ -6,6 +6,7 @@ delays no other thread, unless it is for the same session.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -17,14 +18,23 @@ from sansmcp.http import (
     EventToStore,
     ReplayWanted,
     ServerEndpoint,
+    ServerExchange,
     Session,
     SessionEnded,
     ToolSchemaWanted,
 )
 
-from .._common.anomalies import LOGGER
 from .._common.call import not_async
-from .._common.lookups import NO_ROOM, LookupOptions, StoredEvents, WaitingEvents
+from .._common.lookups import (
+    LATE,
+    NO_ROOM,
+    RETRY_SECONDS,
+    LookupOptions,
+    LookupTimeout,
+    StoredEvents,
+    WaitingEvents,
+    log_failed_lookup,
+)
 
 LookupEvent: TypeAlias = ToolSchemaWanted | EventToStore | ReplayWanted | SessionEnded
 
@@ -66,6 +76,8 @@ class ThreadLookups:
         self._options: Final = options
         self._stores: Final[dict[Session, WaitingEvents]] = {}
         self._mine: Final = _Mine()
+        # The questions for stored events that wait behind others, each with its deadline.
+        self._replays: Final[dict[ServerExchange, tuple[ReplayWanted, float]]] = {}
         self._has_store_failed = False
 
     def handle(self, event: LookupEvent) -> None:
@@ -83,8 +95,11 @@ class ThreadLookups:
                 self._host.endpoint.store_failed(event, NO_ROOM, now=time.monotonic())
                 return
             waiting.put_event(event)
+        elif isinstance(event, ReplayWanted):
+            waiting.items.append(event)
+            self._replays[event.exchange] = event, time.monotonic() + self._options.timeout
         else:
-            waiting.items.append(event if isinstance(event, ReplayWanted) else None)
+            waiting.items.append(None)
         self._mine.sessions.append(event.session)
 
     @property
@@ -102,6 +117,30 @@ class ThreadLookups:
                     self._do(session, item)
                 finally:
                     self._has_done(session, item)
+                with self._host.lock:
+                    self.expire()
+
+    @property
+    def deadline(self) -> float:
+        """When `expire` is to be called; `math.inf`: not now. Read with the lock held."""
+        return min((deadline for _, deadline in self._replays.values()), default=math.inf)
+
+    def expire(self) -> None:
+        """Fail the questions that have waited too long behind others. Called with the lock held."""
+        now, host = time.monotonic(), self._host
+        if self.deadline > now:
+            return
+        for question, deadline in tuple(self._replays.values()):
+            if deadline <= now:
+                del self._replays[question.exchange]
+                if host.endpoint.fail_lookup(
+                    question, LATE, status=503, retry_after=RETRY_SECONDS, now=now
+                ):
+                    log_failed_lookup(
+                        "event_log.replay",
+                        LookupTimeout("event_log.replay", self._options.timeout),
+                    )
+        host.turn()
 
     def _next(self, session: Session) -> Any:
         """The next item of a session that no thread works on; `_NOTHING` if there is none."""
@@ -149,7 +188,7 @@ class ThreadLookups:
                 verb(question, outcome, now=time.monotonic())
                 host.turn()
         except Exception as error:  # of the application, or of its return value
-            LOGGER.error("%s failed", what, exc_info=error)
+            log_failed_lookup(what, error)
             with host.lock:
                 host.endpoint.fail_lookup(question, now=time.monotonic())
                 host.turn()
@@ -162,8 +201,11 @@ class ThreadLookups:
         elif isinstance(item, EventToStore):
             self._append(item)
         else:
-            replay = partial(store.replay, session.id, item.stream, item.after)
-            self._answer(item, "event_log", replay, self._replay)
+            with self._host.lock:
+                is_expected = self._replays.pop(item.exchange, None) is not None
+            if is_expected:
+                replay = partial(store.replay, session.id, item.stream, item.after)
+                self._answer(item, "event_log.replay", replay, self._replay)
 
     def _replay(self, wanted: ReplayWanted, events: StoredEvents | None, now: float) -> None:
         # The store may return a part of the events, so it is asked until it returns none.
@@ -190,7 +232,7 @@ class ThreadLookups:
         except Exception as error:
             if not self._has_store_failed:
                 self._has_store_failed = True
-                LOGGER.error("event_log.%s failed", what, exc_info=error)
+                log_failed_lookup(f"event_log.{what}", error)
             return error, None
         self._has_store_failed = False
         return None, outcome

@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -31,6 +31,8 @@ from sansmcp import (
     RequestFailed,
     RequestReceived,
     ResponseReceived,
+    TaskCancelled,
+    TaskInputReceived,
 )
 from sansmcp.http import (
     EventToStore,
@@ -53,6 +55,7 @@ from .._common.errors import CallCancelled
 from .._common.lookups import LookupOptions
 from .._common.requests import RequestArguments
 from ..blocking._mailbox import Item, Mailbox
+from ..blocking._tasks import TaskThreads
 from ._lookups import ThreadLookups
 
 _Answer = ResponseReceived | ErrorReceived | RequestFailed
@@ -93,8 +96,14 @@ class ThreadRunner:
         on_notification: NotificationHandler | None,
         request_timeout: float,
         lookups: LookupOptions,
+        handler: Callable[[Any], Any],
+        make_call: Callable[[ThreadRunner, IncomingRequest], Any],
+        most_running: int,
     ) -> None:
         self.endpoint: Final = endpoint
+        self.tasks: Final = TaskThreads(
+            self, endpoint, handler, partial(make_call, self), most_running
+        )
         # It can be taken again by the thread that has it: what is logged under it may be sent to a
         # client by a handler of `logging`.
         self.lock: Final = threading.RLock()
@@ -126,11 +135,16 @@ class ThreadRunner:
             return
         for exchange in ready:
             self.wake(exchange.context)
-        if self in self._sleepers and not endpoint.open_requests:
+        if self in self._sleepers and not self._is_busy:
             self.wake(self)
         deadline = endpoint.next_timeout()
         if self._keeper is not None and deadline is not None and deadline < self._planned:
             self._keeper.condition.notify()
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether requests or tasks are open whose results the end of the server waits for."""
+        return bool(self.endpoint.open_requests) or self.tasks.is_working
 
     def wake(self, subject: object) -> None:
         """Wake the threads that wait for this, if there are any. Called with the lock held."""
@@ -148,6 +162,10 @@ class ThreadRunner:
                 self.wake(thread)
             case RequestCancelled():
                 self.wake(event.request.context)
+            case TaskInputReceived():
+                self.tasks.answered(event)
+            case TaskCancelled():
+                self.tasks.ended(event)
             case NotificationReceived():
                 if self._on_notification is not None:
                     function = partial(self._on_notification, event.method, event.params)
@@ -328,14 +346,34 @@ class ThreadRunner:
         self.lookups.work()
         return outcome
 
+    # ---------------------------------------------------------------------------- tasks
+
+    def task_lock(self) -> AbstractContextManager[object]:
+        """The lock of the endpoint."""
+        return self.lock
+
+    def look_for_tasks(self) -> float:
+        """Keep the time: there may be no other thread."""
+        self.keep_time()
+        deadline = self.endpoint.next_timeout()
+        return math.inf if deadline is None else deadline
+
+    def after_task_step(self) -> None:
+        """Store events, where they are stored outside of this process."""
+        self.lookups.work()
+
+    def end_program(self, failure: BaseException) -> None:
+        """Do nothing: the log says it, and no call of the server waits that could raise it."""
+
     # ---------------------------------------------------------------------------- ending
 
     def close(self, drain: float) -> None:
         """Give open requests `drain` seconds to finish, then end them."""
         until = time.monotonic() + drain
         with self.lock:
-            while self.endpoint.open_requests and time.monotonic() < until:
+            while self._is_busy and time.monotonic() < until:
                 self.wait(self, until=until)
+            self.tasks.end_all()
             self.endpoint.close(now=time.monotonic())
             self.turn()
         self.lookups.work()

@@ -45,7 +45,7 @@ def plain(call: ServerCall) -> JSONObject:
 
 
 class Slow:
-    """A handler that waits until it is let go."""
+    """A handler that waits until the test releases it."""
 
     def __init__(self) -> None:
         self.began = 0
@@ -69,8 +69,9 @@ class Slow:
 
 
 def test_application_needs_no_lifespan_and_no_loop_of_its_own() -> None:
-    """Below another application nobody tells it that the server begins, and test clients have a
-    loop for each request: what it knows must outlive them."""
+    """A mounted application gets no lifespan, and test clients run each request in a new loop: the
+    sessions of the application must outlive these loops.
+    """
     app = new_app(plain, keep_alive=0.01)
     found: list[Session] = []
 
@@ -91,8 +92,9 @@ def test_application_needs_no_lifespan_and_no_loop_of_its_own() -> None:
 
 
 def test_loop_that_was_closed_under_it_takes_along_what_ran_there_and_nothing_else() -> None:
-    """Handlers that never go on would hold their requests open, and who cancels them would be told
-    that the loop is closed."""
+    """Handlers that ran in a closed loop would keep their requests open for ever, and their
+    cancellation would raise "the loop is closed".
+    """
     slow = Slow()
     app = new_app(slow)
 
@@ -121,7 +123,9 @@ def test_loop_that_was_closed_under_it_takes_along_what_ran_there_and_nothing_el
 
 @pytest.mark.parametrize("end", ["lifespan", "broken off"])
 def test_application_in_another_loop_has_the_settings_that_it_was_made_with(end: str) -> None:
-    """It was made again of what the caller had changed since, and of an iterator that was empty."""
+    """The second endpoint was made from settings that the caller had changed since, and from an
+    iterator that was exhausted.
+    """
     info: JSONObject = {"name": "one", "version": "1", "icons": [{"src": "https://a.example/i"}]}
     capabilities: JSONObject = {"tools": {}, "experimental": {"x": {"y": [1]}}}
     revisions = list(ALL_REVISIONS)
@@ -179,7 +183,7 @@ def test_application_in_another_loop_has_the_settings_that_it_was_made_with(end:
 
 @on_asyncio
 async def test_application_is_for_one_loop_at_a_time() -> None:
-    """Two threads in the core at once would break what both know."""
+    """Two threads in the core at the same time would corrupt its tables."""
     app = new_app(plain)
     await post(app, tool_call(), {"mcp-protocol-version": LEGACY}).ended()
 
@@ -192,7 +196,7 @@ async def test_application_is_for_one_loop_at_a_time() -> None:
 
 @on_asyncio
 async def test_server_does_not_start_where_the_application_cannot_be_used() -> None:
-    """If the lifespan only raised, servers would go on without, and fail at each request."""
+    """Servers go on without a lifespan that raises; each request would then fail."""
     app = new_app(plain)
     await post(app, tool_call(), {"mcp-protocol-version": LEGACY}).ended()
     said: list[Any] = []
@@ -212,7 +216,8 @@ async def test_server_does_not_start_where_the_application_cannot_be_used() -> N
 
 @on_asyncio
 async def test_handler_that_goes_on_when_cancelled_does_not_hold_up_the_end() -> None:
-    """A server that never ends has to be killed, with all that others would have finished."""
+    """A server that never ends has to be killed, together with the calls that would have
+    finished."""
     cancelled = 0
 
     async def handle(call: ServerCall) -> JSONObject:
@@ -241,7 +246,7 @@ async def nothing(*_: object) -> Any:
 
 
 def test_loop_of_trio_is_refused_in_words() -> None:
-    """hypercorn has workers on trio; what they are to use instead is said."""
+    """hypercorn has workers on trio; the error must name the adapter to use instead."""
     with pytest.raises(RuntimeError, match="serve_http"):
         trio.run(new_app(plain), http_scope(), nothing, nothing)
 
@@ -252,7 +257,7 @@ def test_loop_of_trio_is_refused_in_words() -> None:
 async def test_what_a_handler_raises_for_the_program_reaches_the_server(
     answers: str, is_async: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The exception may end the program, but the client gets its response first."""
+    """An exception that ends the program must not leave the client without a response."""
 
     def handle(call: ServerCall) -> Any:
         if is_async:
@@ -283,7 +288,7 @@ async def test_what_a_handler_raises_for_the_program_reaches_the_server(
 @pytest.mark.parametrize("is_async", [False, True])
 @on_asyncio
 async def test_handler_that_raises_no_exception_has_failed(is_async: bool) -> None:
-    """A mistake of some library is no reason to end the server."""
+    """A `BaseException` from a library in a handler must not end the server."""
 
     def handle(call: ServerCall) -> Any:
         if is_async:
@@ -304,7 +309,7 @@ async def test_handler_that_raises_no_exception_has_failed(is_async: bool) -> No
 
 @on_asyncio
 async def test_paths_are_counted_from_where_it_is_mounted() -> None:
-    """The same application serves at any place, and is not found anywhere else."""
+    """An application must answer at its path below any mount point, and nowhere else."""
     app = new_app(plain, path="/tools", old_paths=OldPaths(stream="/a/sse", post="/a/post"))
     for root, path, is_found in (
         ("", "/tools", True),
@@ -322,7 +327,9 @@ async def test_paths_are_counted_from_where_it_is_mounted() -> None:
 
 @on_asyncio
 async def test_clients_of_the_first_revision_are_served_at_paths_of_their_own() -> None:
-    """The address that they are told to send to has a query: it says whose message it is."""
+    """The address in the `endpoint` event must carry the session in its query, or a POSTed message
+    would belong to no session.
+    """
     app = new_app(
         plain,
         revisions=ALL_REVISIONS,
@@ -345,7 +352,9 @@ async def test_clients_of_the_first_revision_are_served_at_paths_of_their_own() 
 
 @on_asyncio
 async def test_other_protocols_than_http_are_refused() -> None:
-    """A server closes a WebSocket whose application raises."""
+    """An application that raises for a WebSocket makes the server close it; ignoring it would leave
+    it open.
+    """
     with pytest.raises(ValueError, match="websocket"):
         await new_app(plain)({"type": "websocket"}, nothing, nothing)
 
@@ -358,7 +367,7 @@ def test_path_without_slash_is_a_mistake() -> None:
 
 @on_asyncio
 async def test_middleware_may_change_the_response() -> None:
-    """What is usual around applications adds fields, and compresses what is long."""
+    """Middleware that adds headers or compresses the body must not break the responses."""
 
     async def handle(call: ServerCall) -> JSONObject:
         call.progress(1)
@@ -380,7 +389,7 @@ async def test_middleware_may_change_the_response() -> None:
 
 
 class Lifespan:
-    """The other half of the conversation about the life of a server."""
+    """The server's half of the lifespan protocol."""
 
     def __init__(self, app: Any) -> None:
         self.inbox: asyncio.Queue[Any] = asyncio.Queue()
@@ -394,7 +403,9 @@ class Lifespan:
 
 @on_asyncio
 async def test_end_of_the_server_ends_what_is_under_way_and_lets_it_begin_again() -> None:
-    """Clients are told, handlers are cancelled, and the next lifespan has a server that serves."""
+    """At shutdown clients must be told and handlers cancelled, and the next lifespan must have a
+    server that serves.
+    """
     slow = Slow()
     app = new_app(slow, drain=0.01)
     for round in range(1, 3):
@@ -415,7 +426,7 @@ async def test_end_of_the_server_ends_what_is_under_way_and_lets_it_begin_again(
 
 @on_asyncio
 async def test_what_ends_in_time_is_answered_at_the_end_of_the_server() -> None:
-    """A deployment must not cost the calls that are nearly done."""
+    """A deployment must not cost the calls that are nearly finished."""
     slow = Slow()
     app = new_app(slow, drain=10)
     async with app.lifespan():
@@ -427,7 +438,7 @@ async def test_what_ends_in_time_is_answered_at_the_end_of_the_server() -> None:
 
 @on_asyncio
 async def test_client_that_reads_nothing_does_not_keep_the_server() -> None:
-    """What cannot be written is given up after a time."""
+    """A response that the client does not read must not delay the shutdown for ever."""
     app = new_app(Slow(), drain=0.001)
     async with app.lifespan():
         client = await Session.open(app)
@@ -441,7 +452,9 @@ async def test_client_that_reads_nothing_does_not_keep_the_server() -> None:
 
 @on_asyncio
 async def test_application_can_be_closed_without_lifespan() -> None:
-    """Servers wait for open streams before they tell that they end: somebody has to end those."""
+    """Servers wait for open streams before they send `lifespan.shutdown`, so the application must
+    be able to end streams earlier.
+    """
     app = new_app(plain)
     stream = await (await Session.open(app)).get().begun()
     app.close()
@@ -453,7 +466,7 @@ async def test_application_can_be_closed_without_lifespan() -> None:
 
 @on_asyncio
 async def test_body_may_come_in_pieces() -> None:
-    """Servers cut it anywhere, and end it with an empty piece."""
+    """Servers cut a body anywhere and end it with an empty piece."""
     app = new_app(plain)
     message = modern_tool_call()
     body = json.dumps(message).encode()
@@ -467,7 +480,9 @@ async def test_body_may_come_in_pieces() -> None:
 
 @on_asyncio
 async def test_client_that_goes_before_its_request_is_complete_causes_nothing() -> None:
-    """Half a request is none; what is sent is for middleware alone, which may raise without it."""
+    """An incomplete request must not be delivered; a response is sent only because middleware may
+    raise without one.
+    """
     called: list[str] = []
 
     def handle(call: ServerCall) -> JSONObject:
@@ -484,7 +499,9 @@ async def test_client_that_goes_before_its_request_is_complete_causes_nothing() 
 
 @on_asyncio
 async def test_body_that_is_refused_is_not_read() -> None:
-    """By its head, or as soon as it is too long."""
+    """A body that the head or its length rules out must not be read, or it would use bandwidth and
+    memory.
+    """
     app = new_app(plain, config=Config(max_message_bytes=1024))
     elsewhere = Request(app, "POST", {"host": "evil.example"}, None)
     assert (await elsewhere.ended()).status == 403
@@ -495,8 +512,9 @@ async def test_body_that_is_refused_is_not_read() -> None:
 
 @on_asyncio
 async def test_short_body_is_read_before_it_is_refused_in_http_2() -> None:
-    """hypercorn ends the connection, and all streams on it, where a body comes too late; a long one
-    is not read for that."""
+    """hypercorn ends the connection with all its streams where a body comes after the response, so
+    a short body is read first; a long one is not.
+    """
     app = new_app(plain)
     for piece, more in ((b"{}", False), (b"x" * 65_536, True)):
         request = Request(app, "POST", {"host": "evil.example"}, None, http_version="2")
@@ -511,7 +529,8 @@ async def test_short_body_is_read_before_it_is_refused_in_http_2() -> None:
 async def test_schema_that_cannot_be_had_is_an_error_of_the_server(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The client learns of it, and nobody waits for ever."""
+    """A schema lookup that fails must be answered with an error, or the client would wait for
+    ever."""
 
     def tool_schema(name: str) -> JSONObject:
         raise ValueError(name)
@@ -526,7 +545,7 @@ async def test_schema_that_cannot_be_had_is_an_error_of_the_server(
 async def test_question_without_a_session_is_explained_in_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The client is told nothing of the server's mistake, so the log has to name it, once."""
+    """The client is not told of the server's mistake, so the log has to name it, once."""
 
     async def by_call(call: ServerCall) -> JSONObject:
         return dict(await call.request("roots/list"))
@@ -556,7 +575,9 @@ async def test_question_without_a_session_is_explained_in_the_log(
 
 @on_asyncio
 async def test_notification_without_a_session_says_what_can_be_sent() -> None:
-    """One text for both eras advised to open a session, which 2026-07-28 does not have."""
+    """The error text advised clients of 2026-07-28 to open a session, which that revision does not
+    have.
+    """
 
     def notify(call: ServerCall) -> JSONObject:
         with pytest.raises(LocalProtocolError) as caught:
@@ -579,7 +600,9 @@ async def test_notification_without_a_session_says_what_can_be_sent() -> None:
 
 @on_asyncio
 async def test_principal_is_found_in_the_scope() -> None:
-    """What middleware has found out is there; handlers have the scope as well."""
+    """Middleware stores the principal in the scope; the application must find it there, and
+    handlers need the scope too.
+    """
     seen: list[object] = []
 
     def handle(call: ServerCall) -> JSONObject:
@@ -600,7 +623,7 @@ async def test_principal_is_found_in_the_scope() -> None:
 
 @on_asyncio
 async def test_who_may_not_come_in_is_told_so(caplog: pytest.LogCaptureFixture) -> None:
-    """With the challenge, and with nothing of what went wrong inside."""
+    """A refused client must get the challenge, and no details of what failed on the server."""
 
     def authenticate(scope: Any) -> object:
         raise scope["failure"]
@@ -644,8 +667,10 @@ async def test_progress_goes_out_while_the_handler_runs() -> None:
 
 @on_asyncio
 async def test_stream_begins_before_there_is_anything_to_be_sent() -> None:
-    """A server may keep the head until the first piece of the body, and a client waits for it no
-    longer than for others. Source: ASGI, HTTP and WebSocket, Response Start."""
+    """A server may hold back the head until the first piece of the body, so a client would wait
+    longer for the head of a stream than for others. Source: ASGI, HTTP and WebSocket, Response
+    Start.
+    """
     app = new_app(plain, keep_alive=None, sessions=sessions(event_log=None))
     stream = (await Session.open(app)).get()
     await until(lambda: len(stream.sent) == 2)
@@ -656,7 +681,9 @@ async def test_stream_begins_before_there_is_anything_to_be_sent() -> None:
 
 @on_asyncio
 async def test_client_that_does_not_read_holds_up_nobody_else() -> None:
-    """What is for it waits in the core, which counts it, and the handler is told."""
+    """Output for a client that does not read must stay in the core, where it is counted, and the
+    handler must be told.
+    """
     told: list[bool] = []
 
     async def handle(call: ServerCall) -> JSONObject:
@@ -682,7 +709,7 @@ async def test_client_that_does_not_read_holds_up_nobody_else() -> None:
 
 @on_asyncio
 async def test_room_that_is_made_on_one_response_lets_another_go_on() -> None:
-    """Of one session, which shares its bound."""
+    """Responses of one session share a bound, so room on one of them must wake the others."""
     app = new_app(plain, config=Config(soft_unsent_bytes=200))
     client = await Session.open(app)
     stream = await client.get().begun()
@@ -701,7 +728,8 @@ async def test_room_that_is_made_on_one_response_lets_another_go_on() -> None:
 async def test_handlers_of_all_kinds_answer_what_they_raise(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A fault of one call is told as far as it may be, and ends nothing else."""
+    """A failing call must be reported to its client as far as that is safe, and end nothing
+    else."""
     kinds = {"mcp": McpError(-32001, "no luck"), "other": ValueError("secret")}
 
     def plainly(call: ServerCall) -> JSONObject:
@@ -726,7 +754,7 @@ async def test_handlers_of_all_kinds_answer_what_they_raise(
 
 @on_asyncio
 async def test_input_that_is_required_is_asked_for_in_both_eras() -> None:
-    """One handler for both: it is called again when the answers are there."""
+    """One handler must serve both eras: it is called again when the answers have come."""
 
     async def handle(call: ServerCall) -> JSONObject | RequireInput:
         if not call.input_responses:
@@ -751,7 +779,9 @@ async def test_input_that_is_required_is_asked_for_in_both_eras() -> None:
 
 @on_asyncio
 async def test_client_that_leaves_cancels_its_call_and_nothing_else() -> None:
-    """In 2026-07-28; before, it may come back for the answer."""
+    """In 2026-07-28 a disconnect cancels the call; in earlier revisions the client may resume for
+    the response.
+    """
     slow = Slow()
     app = new_app(slow)
     client = await Session.open(app)
@@ -770,7 +800,7 @@ async def test_client_that_leaves_cancels_its_call_and_nothing_else() -> None:
 
 @on_asyncio
 async def test_server_that_gives_up_a_request_cancels_its_call() -> None:
-    """As servers do at their end: the handler must not be left behind."""
+    """Servers cancel requests at shutdown; the handler must not be left running."""
     slow = Slow()
     app = new_app(slow)
     request = post_modern(app, modern_tool_call())
@@ -784,7 +814,9 @@ async def test_server_that_gives_up_a_request_cancels_its_call() -> None:
 
 @on_asyncio
 async def test_send_that_fails_says_that_the_client_is_gone() -> None:
-    """Servers are free to tell it so; it is no fault of the application."""
+    """A server may report a disconnect by an exception of `send`, which is no fault of the
+    application.
+    """
     slow = Slow()
     app = new_app(slow)
     failing = post_modern(app, modern_tool_call())
@@ -803,7 +835,8 @@ async def test_send_that_fails_says_that_the_client_is_gone() -> None:
 
 @on_asyncio
 async def test_receive_that_fails_ends_the_request(caplog: pytest.LogCaptureFixture) -> None:
-    """Middleware may raise anything: nobody would ever learn that the client is gone."""
+    """If an exception of `receive` were ignored, the disconnect of the client would never be
+    seen."""
     slow = Slow()
     app = new_app(slow)
     request = post_modern(app, modern_tool_call())
@@ -816,7 +849,8 @@ async def test_receive_that_fails_ends_the_request(caplog: pytest.LogCaptureFixt
 
 @on_asyncio
 async def test_message_cancels_the_handler_of_a_session() -> None:
-    """And one that comes before the handler has run at all."""
+    """`notifications/cancelled` must cancel its handler, also before the handler has begun to
+    run."""
     slow = Slow()
     client = await Session.open(new_app(slow))
     request = client.post(tool_call(1))
@@ -831,7 +865,9 @@ async def test_message_cancels_the_handler_of_a_session() -> None:
 
 @on_asyncio
 async def test_question_within_a_call_ends_with_it() -> None:
-    """In time, or with the handler; the client is told that nobody waits any more."""
+    """A question must be withdrawn when its call times out or its handler ends, or the client would
+    go on asking its user.
+    """
     outcomes: list[object] = []
 
     async def handle(call: ServerCall) -> JSONObject:
@@ -859,7 +895,7 @@ async def test_question_within_a_call_ends_with_it() -> None:
 
 @on_asyncio
 async def test_server_asks_and_tells_the_client_of_a_session() -> None:
-    """What belongs to no call goes out on the stream that is there for it."""
+    """Messages that belong to no call must go out on the GET stream of the session."""
     servers: list[Server] = []
     notes: list[str] = []
     progress: list[float] = []
@@ -917,7 +953,7 @@ async def test_server_asks_and_tells_the_client_of_a_session() -> None:
 
 @on_asyncio
 async def test_what_needs_a_session_says_so() -> None:
-    """Without one, nobody can be asked, and nobody is there to be told."""
+    """Without a session the client cannot be asked or notified, and the error has to say so."""
     failures: list[str] = []
 
     async def handle(call: ServerCall) -> JSONObject:
@@ -937,7 +973,7 @@ async def test_what_needs_a_session_says_so() -> None:
 
 @on_asyncio
 async def test_sessions_expire_though_nobody_comes() -> None:
-    """No thread, and no request, is needed for the time to pass."""
+    """An idle session must expire without a further request and without a thread."""
     app = new_app(plain, sessions=sessions(idle=0.01))
     opening = await post(app, initialize("hello", LEGACY, CLIENT_CAPABILITIES)).ended()
     assert "mcp-session-id" in opening.headers
@@ -948,7 +984,9 @@ async def test_sessions_expire_though_nobody_comes() -> None:
 async def test_notifications_that_come_too_fast_are_dropped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A client must not fill the memory with what is not handled yet: the newest count."""
+    """A client must not fill the memory with notifications that are not handled yet; the newest are
+    kept.
+    """
     go = asyncio.Event()
     handled = 0
 
@@ -972,7 +1010,7 @@ async def test_notifications_that_come_too_fast_are_dropped(
 async def test_notifications_that_take_too_much_memory_are_dropped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Each is within the limit of the endpoint: what handlers hold of many of them counts too."""
+    """Many notifications within the limit for one message must not fill the memory together."""
     go = asyncio.Event()
     handled: list[int] = []
 
@@ -995,7 +1033,8 @@ async def test_notifications_that_take_too_much_memory_are_dropped(
 
 @on_asyncio
 async def test_a_page_can_read_that_nothing_is_served_at_a_path() -> None:
-    """Also where a browser asks first whether it may send there."""
+    """The 404 of another path needs CORS headers, also for a preflight, or a page cannot read
+    it."""
     page = "https://app.example"
     app = new_app(plain, path="/mcp", origins=["https://other.example", page])
     found = await post(app, tool_call(), {"origin": page}, path="/else").ended()
@@ -1009,7 +1048,9 @@ async def test_a_page_can_read_that_nothing_is_served_at_a_path() -> None:
 
 @on_asyncio
 async def test_what_requests_hold_is_bounded() -> None:
-    """Bodies that do not end, and arguments of slow calls: one more is told to come again."""
+    """The memory of unfinished bodies and slow calls is bounded: a further request is refused with
+    503.
+    """
     slow = Slow()
     app = new_app(slow, config=Config(max_held_bytes=300_000))
     first = post_modern(app, modern_tool_call(1, text="x" * 200_000))

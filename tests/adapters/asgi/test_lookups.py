@@ -1,4 +1,4 @@
-"""The ASGI application: functions that look something up, and take their time."""
+"""The ASGI application with lookup functions that take their time."""
 
 import asyncio
 from typing import Any
@@ -24,7 +24,7 @@ def echo(call: ServerCall) -> JSONObject:
 
 @on_asyncio
 async def test_a_schema_may_be_looked_up_by_an_async_function() -> None:
-    """It stands in a database."""
+    """Schemas may be in a database, so `tool_schema` may be an async function."""
 
     async def tool_schema(name: str) -> JSONObject:
         await asyncio.sleep(0)
@@ -37,18 +37,25 @@ async def test_a_schema_may_be_looked_up_by_an_async_function() -> None:
 
 @pytest.mark.parametrize("setting", ["tool_schema", "authenticate"])
 @on_asyncio
-async def test_a_lookup_that_takes_too_long_is_answered_for(setting: str) -> None:
-    """The client may try again."""
+async def test_a_lookup_that_takes_too_long_is_answered_for(
+    setting: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A lookup that takes too long must be answered with an error, so that the client may retry."""
     app = new_app(echo, **{setting: never}, lookup_timeout=0.05)
     response = await post_modern(app, modern_tool_call()).ended()
 
     assert (response.status, response.headers["retry-after"]) == (503, "5")
     assert response.json["error"]["code"] == -32603
+    (record,) = caplog.records
+    assert record.getMessage() == f"{setting} took more than 0.05 s"
+    assert record.exc_info is None, "it is no mistake in the code"
 
 
 @on_asyncio
 async def test_a_stream_is_resumed_from_a_store() -> None:
-    """Of an application that runs in several loops, one after the other."""
+    """A stored stream must be resumable in an application that runs in several loops, one after the
+    other.
+    """
     store = AsyncStore()
     app = new_app(echo, event_log=store)
     session = await Session.open(app)

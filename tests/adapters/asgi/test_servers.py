@@ -43,7 +43,7 @@ app: Final = new_app(handle, authenticate=authenticate, path="/mcp")
 
 @contextmanager
 def serving(name: str) -> Generator[tuple[int, subprocess.Popen[str]], None, None]:
-    """A server of others that serves `app`: its port, and its process."""
+    """A server of another project that serves `app`: its port and its process."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         number, port = listener.fileno(), listener.getsockname()[1]
         options = [option.format(number) for option in COMMANDS[name]]
@@ -59,8 +59,9 @@ def serving(name: str) -> Generator[tuple[int, subprocess.Popen[str]], None, Non
 
 
 def test_client_that_is_refused_keeps_its_connection_of_http_2() -> None:
-    """Whose token has expired is to read so, and not to lose all streams: hypercorn ends the
-    connection where a part of a body comes after the response."""
+    """A client whose token has expired must be able to read the 401 without losing all streams:
+    hypercorn ends the connection where a part of a body comes after the response.
+    """
     with serving("hypercorn") as (port, _):
         url = f"http://127.0.0.1:{port}/mcp"
         with httpx2.Client(http1=False, http2=True, timeout=SECONDS) as client:
@@ -71,7 +72,9 @@ def test_client_that_is_refused_keeps_its_connection_of_http_2() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_server_that_is_told_to_end_ends_though_a_stream_is_open(name: str) -> None:
-    """Its limit is for it to keep; what is left then is told to handlers and clients in order."""
+    """The server must keep its limit for the shutdown, and end the remaining handlers and streams
+    properly.
+    """
     listen: Any = modern(1, "subscriptions/listen", {"notifications": {}})
     body = json.dumps(listen).encode()
     fields = {**POST, **modern_headers(listen), "authorization": "Bearer 1", "host": "localhost"}

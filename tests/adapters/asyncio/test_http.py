@@ -78,7 +78,7 @@ async def connecting(server: HTTPServer, **settings: Any) -> AsyncGenerator[Clie
 
 
 async def cancelled_within() -> None:
-    """Wait for something that somebody has cancelled."""
+    """Wait for a task that was cancelled."""
     future = asyncio.get_running_loop().create_future()
     future.cancel()
     await future
@@ -91,7 +91,7 @@ async def cancelled_within() -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 @on_asyncio
 async def test_calls_cancelled_while_their_connection_opens_leave_no_socket(host: str) -> None:
-    """A client that lives for months, and whose users are impatient, would run out of them."""
+    """A client that runs for months with impatient users would run out of sockets."""
 
     async def connect_and_cancel(*numbers_of_turns: int) -> None:
         async with connect_http(url, info=INFO) as client:
@@ -115,7 +115,7 @@ async def test_calls_cancelled_while_their_connection_opens_leave_no_socket(host
 async def test_address_that_does_not_answer_keeps_nobody_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With a broken IPv6 route, each name that has such an address would be out of reach."""
+    """With a broken IPv6 route, each host that has such an address would be out of reach."""
     before = descriptors()
     with silent_port() as silent:
         async with serving(list_nothing, capabilities={"tools": {}}, hosts=[NAME]) as server:
@@ -130,7 +130,7 @@ async def test_address_that_does_not_answer_keeps_nobody_waiting(
 async def test_address_that_refuses_is_followed_by_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """`localhost` has two on most systems, and a server often listens on one."""
+    """`localhost` has two addresses on most systems, and a server often listens on one of them."""
     async with serving(list_nothing, capabilities={"tools": {}}, hosts=[NAME]) as server:
         resolve_to(monkeypatch, refusing_port(), server.port)
         async with connect_http(f"http://{NAME}/mcp", info=INFO) as client:
@@ -139,7 +139,7 @@ async def test_address_that_refuses_is_followed_by_the_next_one(
 
 @on_asyncio
 async def test_all_addresses_that_refuse_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise the user looks for the fault at one of them only."""
+    """An error that names one address only sends the user to the wrong place."""
     ports = refusing_port(), refusing_port()
     resolve_to(monkeypatch, *ports)
     with pytest.raises(ConnectionLost) as caught:
@@ -153,7 +153,9 @@ async def test_all_addresses_that_refuse_are_named(monkeypatch: pytest.MonkeyPat
 async def test_transport_that_drops_its_buffer_late_is_given_up_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The loop would never get to the moment in which it drops it."""
+    """Aborting a transport again and again would keep the loop from reaching the point where it
+    drops the buffer.
+    """
 
     class Transport:
         def __init__(self, transport: asyncio.Transport) -> None:
@@ -209,7 +211,7 @@ NAME = "two.example"
 
 
 def resolve_to(monkeypatch: pytest.MonkeyPatch, *ports: int) -> None:
-    """Have every name stand for these ports of this machine."""
+    """Let every host name resolve to these ports of this machine."""
     found: list[Any] = [
         (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", port))
         for port in ports
@@ -229,7 +231,7 @@ def refusing_port() -> int:
 
 @contextmanager
 def silent_port() -> Generator[int, None, None]:
-    """A port of which nobody hears anything, neither yes nor no: its queue is full."""
+    """A port that neither accepts nor refuses connections: its queue is full."""
     with closing(socket.create_server(("127.0.0.1", 0), backlog=0)) as full, ExitStack() as stack:
         for _ in range(2):
             waiting = stack.enter_context(socket.socket())
@@ -243,7 +245,7 @@ def silent_port() -> Generator[int, None, None]:
 
 @on_asyncio
 async def test_server_that_is_cancelled_while_it_begins_listens_no_more() -> None:
-    """The port would stay taken, and clients would be let in, for as long as the loop runs."""
+    """The port would stay taken and accept clients for as long as the loop runs."""
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
         port = free.getsockname()[1]
     listening: list[HTTPServer] = []
@@ -264,7 +266,7 @@ def is_open(port: int) -> bool:
 
 @on_asyncio
 async def test_handler_of_401_that_cancels_itself_is_asked_again() -> None:
-    """What it was asked about would wait for its answer, and all that comes later as well."""
+    """The refused request, and all later ones, would wait for credentials for ever."""
 
     def check(headers: object) -> str:
         raise Unauthorized("Bearer")
@@ -284,7 +286,9 @@ async def test_handler_of_401_that_cancels_itself_is_asked_again() -> None:
 
 @on_asyncio
 async def test_handlers_of_notifications_that_cancel_themselves_make_room_for_others() -> None:
-    """Only so many run at once: after that many, none would be called any more."""
+    """The number of running handlers is limited: each that ended by cancelling itself would take up
+    a place for ever.
+    """
 
     async def note(method: str, params: JSONObject) -> None:
         told.append(method)
@@ -310,7 +314,9 @@ async def test_handlers_of_notifications_that_cancel_themselves_make_room_for_ot
 
 @on_asyncio
 async def test_calls_that_were_given_up_before_their_turn_are_never_sent() -> None:
-    """All are given up at once: the first makes room, which the next must not take any more."""
+    """When all callers give up at once, the place that the first one frees must not go to a call
+    that was given up too.
+    """
 
     async def handle(call: ServerCall) -> JSONObject:
         called.append(call.params["name"])
@@ -346,7 +352,9 @@ async def test_calls_that_were_given_up_before_their_turn_are_never_sent() -> No
 
 @on_asyncio
 async def test_request_for_a_task_can_be_given_up() -> None:
-    """It is not cancelled with it, and whoever waits no longer must not be told of that."""
+    """A request for a task is not cancelled with its caller, and its response must not be delivered
+    to a caller that has gone.
+    """
     seen: list[object] = []
 
     async def handle(call: ServerCall) -> JSONObject:
@@ -378,7 +386,9 @@ async def test_request_for_a_task_can_be_given_up() -> None:
 
 @on_asyncio
 async def test_handler_of_questions_that_cancels_itself_is_a_failure() -> None:
-    """What it has not answered cannot be sent, and nobody else has cancelled anything."""
+    """Without answers the next round cannot be sent, so the call must fail, although its caller has
+    not cancelled it.
+    """
 
     def handle(call: ServerCall) -> JSONObject | RequireInput:
         return RequireInput({name: {"method": "roots/list"} for name in "ab"})
@@ -403,11 +413,13 @@ async def test_handler_of_questions_that_cancels_itself_is_a_failure() -> None:
 
 
 class Exit(SystemExit):
-    """What a handler raises for the program."""
+    """The exception with which a handler ends the program."""
 
 
 async def ask_and_fail() -> float:
-    """Have a handler of the client fail while it asks; the seconds from that to the end."""
+    """Let a handler of the client fail during a call; returns the seconds from the failure to the
+    end.
+    """
     failed_at: list[float] = []
 
     def leave(call: Call) -> JSONObject:
@@ -428,7 +440,9 @@ async def ask_and_fail() -> float:
 
 @on_asyncio
 async def test_failure_is_raised_whatever_was_cancelled_before() -> None:
-    """A task that went on after a cancellation counts it for ever."""
+    """A task that went on after an earlier cancellation keeps it counted, which must not hide the
+    failure.
+    """
 
     async def talk() -> None:
         with suppress(asyncio.CancelledError):
@@ -446,14 +460,14 @@ async def test_failure_is_raised_whatever_was_cancelled_before() -> None:
 
 @on_asyncio
 async def test_failure_ends_the_block_at_once() -> None:
-    """A stream that lasts must not be waited for when nothing can come of it."""
+    """The block must not wait for a long stream when the client has already failed."""
     # The shortest of several: others may keep this machine busy.
     assert min([await ask_and_fail() for _ in range(3)]) < 0.9
 
 
 @on_asyncio
 async def test_trace_is_told_of_the_end_of_a_connection_once(certificate: str) -> None:
-    """With TLS it is said twice, within and without, and both are the same to HTTP."""
+    """TLS reports the end twice, inside and outside of the encryption; HTTP must see it once."""
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -492,8 +506,9 @@ async def test_trace_is_told_of_the_end_of_a_connection_once(certificate: str) -
 
 @pytest.mark.parametrize("steps", range(8))
 def test_a_call_beside_the_loss_of_its_session_waits_for_the_next_one(steps: int) -> None:
-    """The loss is known to the core before its event is handled: a call in between was refused, as
-    if the program had called too early."""
+    """The core knows of the loss before its event is handled: a call made in between was refused,
+    as if the program had called too early.
+    """
     sessions = iter(("first", "second", "third"))
 
     async def main() -> None:

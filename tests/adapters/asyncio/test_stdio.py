@@ -45,6 +45,18 @@ def ignore_progress(progress: float, total: float | None, message: str | None) -
     pass
 
 
+async def time_out_once_begun(client: Client, name: str) -> None:
+    """Let a call run into its timeout as soon as its handler, which tells progress, has begun."""
+    limit = asyncio.timeout(None)
+
+    def begun(progress: float, total: float | None, message: str | None) -> None:
+        limit.reschedule(asyncio.get_running_loop().time())
+
+    with pytest.raises(TimeoutError):
+        async with limit:
+            await client.request(*call_tool(name), on_progress=begun)
+
+
 async def until_seen(client: Client, expected: str) -> None:
     while await text(client, "seen") != expected:
         await asyncio.sleep(0.01)  # a server is asked again, not at once
@@ -55,17 +67,15 @@ async def until_seen(client: Client, expected: str) -> None:
 
 @on_asyncio
 async def test_timeout_of_asyncio_cancels_the_request() -> None:
-    """`asyncio.timeout` is how callers here limit what they wait for."""
+    """`asyncio.timeout` is the usual way to limit a call, so it must cancel the request too."""
     async with talking() as client:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
-                await client.request(*call_tool("hang"))
+        await time_out_once_begun(client, "hang")
         await until_seen(client, "cancelled")
 
 
 @on_asyncio
 async def test_group_that_fails_cancels_the_requests_of_its_tasks() -> None:
-    """Structured concurrency reaches to the other side."""
+    """A task group that fails must cancel the requests of its tasks on the server too."""
 
     async def ask(client: Client) -> None:
         async with asyncio.TaskGroup() as group:
@@ -81,7 +91,9 @@ async def test_group_that_fails_cancels_the_requests_of_its_tasks() -> None:
 
 @on_asyncio
 async def test_task_that_is_cancelled_before_it_begins_asks_nothing() -> None:
-    """And one that has its answer cannot be cancelled any more."""
+    """A task that was cancelled before it ran must send nothing, and a request that was answered
+    must not be cancelled.
+    """
     async with talking() as client:
         early = asyncio.create_task(client.request(*call_tool("hang")))
         early.cancel()
@@ -95,7 +107,8 @@ async def test_task_that_is_cancelled_before_it_begins_asks_nothing() -> None:
 
 @on_asyncio
 async def test_cancellation_at_any_turn_of_the_loop_leaves_the_client_usable() -> None:
-    """The answer may be on its way, or lie there already: whoever waits is told one of the two."""
+    """Whenever the cancellation comes, the caller must get either the response or the
+    cancellation."""
     async with talking() as client:
         for turns in range(12):
             task = asyncio.create_task(text(client, "echo", text="on"))
@@ -109,7 +122,7 @@ async def test_cancellation_at_any_turn_of_the_loop_leaves_the_client_usable() -
 
 @on_asyncio
 async def test_opening_can_be_cancelled() -> None:
-    """A server that says nothing is ended when nobody waits for it any longer."""
+    """A server that never answers must be ended when its caller is cancelled."""
     silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3), talking(silent, terminate_after=5):
@@ -119,9 +132,9 @@ async def test_opening_can_be_cancelled() -> None:
 @pytest.mark.parametrize("restarts", [0, 1])
 @on_asyncio
 async def test_all_tasks_may_be_cancelled_at_once(restarts: int) -> None:
-    """`asyncio.run` does so with what was left to run, and waits for ever for what does not end.
+    """`asyncio.run` cancels all remaining tasks, and waits for ever for one that does not end.
 
-    A task that is cancelled before it has begun does nothing at all, not even in the end.
+    A task that is cancelled before it has begun runs no code at all, not even a `finally`.
     """
     silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
 
@@ -142,7 +155,7 @@ async def test_all_tasks_may_be_cancelled_at_once(restarts: int) -> None:
 @pytest.mark.parametrize("restarts", [0, 1])
 @on_asyncio
 async def test_block_that_is_cancelled_ends_the_server_and_stays_cancelled(restarts: int) -> None:
-    """A cancellation that the end of the block took for its own would be lost."""
+    """The end of the block must not swallow a cancellation of the task around it."""
 
     async def stay() -> None:
         async with talking(restarts=restarts) as client:
@@ -160,7 +173,7 @@ async def test_block_that_is_cancelled_ends_the_server_and_stays_cancelled(resta
 @pytest.mark.parametrize("restarts", [0, 1])
 @on_asyncio
 async def test_trace_that_fails_ends_the_block_and_is_raised(restarts: int) -> None:
-    """Nothing that comes after it could be relied on."""
+    """A trace that failed may have lost events, so the connection must not go on without it."""
 
     class Failing:
         is_to_fail = False
@@ -194,29 +207,25 @@ async def test_trace_that_fails_ends_the_block_and_is_raised(restarts: int) -> N
 
 @on_asyncio
 async def test_handler_that_swallows_its_cancellation_answers_nobody() -> None:
-    """The connection goes on as if it had ended."""
+    """A result of a cancelled request must not be sent, and the connection must go on."""
     async with talking(ODD) as client:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await client.request(*call_tool("swallow"))
+        await time_out_once_begun(client, "swallow")
         await until_seen(client, "swallowed")
 
 
 @on_asyncio
 async def test_handler_that_goes_on_does_not_keep_the_server_from_ending() -> None:
-    """It is cancelled when the client is, and again at the end."""
+    """A handler that survives the cancellation by the client must be cancelled again at the end."""
     lines: list[str] = []
     async with talking(ODD, on_stderr=lines.append, terminate_after=30) as client:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await client.request(*call_tool("ignore"))
+        await time_out_once_begun(client, "ignore")
         await until_seen(client, "ignored")
     assert lines == ["served"]
 
 
 @on_asyncio
 async def test_handler_that_cancels_itself_is_answered_for() -> None:
-    """Without an answer, the client would wait for ever."""
+    """Without a response the client would wait for ever."""
     async with talking(ODD, stderr="ignore") as client:
         with pytest.raises(PeerError, match="internal error"):
             await client.request(*call_tool("cancel itself"))
@@ -224,14 +233,14 @@ async def test_handler_that_cancels_itself_is_answered_for() -> None:
 
 @on_asyncio
 async def test_whatever_can_be_awaited_is_a_result() -> None:
-    """Handlers may return more than coroutines."""
+    """Handlers may return any awaitable, not only coroutines."""
     async with talking(ODD) as client:
         assert await text(client, "later") == "later"
 
 
 @on_asyncio
 async def test_handler_that_exits_ends_its_server() -> None:
-    """`sys.exit` is meant for the program, and its status is that of the process."""
+    """`sys.exit` in a handler must end the process with the status that it names."""
     async with talking(ODD) as client:
         with pytest.raises(PeerError, match="internal error"):
             await client.request(*call_tool("exit"))
@@ -246,7 +255,7 @@ async def test_handler_that_exits_ends_its_server() -> None:
 
 @on_asyncio
 async def test_records_of_threads_are_sent() -> None:
-    """Libraries log wherever they are."""
+    """Libraries log from any thread, and their records must reach the client."""
     told: list[str] = []
 
     def on_notification(method: str, params: JSONObject) -> None:
@@ -262,12 +271,10 @@ async def test_records_of_threads_are_sent() -> None:
 @pytest.mark.parametrize("loop_there", ASYNCIO)
 @on_asyncio
 async def test_servers_run_on_each_loop(loop_there: str) -> None:
-    """With tasks that begin at once, a handler may have ended before its task is known."""
+    """With eager tasks, a handler may have ended before its task is registered."""
     async with talking([*ODD, loop_there]) as client:
         assert await text(client, "later") == "later"
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await client.request(*call_tool("swallow"))
+        await time_out_once_begun(client, "swallow")
         await until_seen(client, "swallowed")
 
 
@@ -289,7 +296,7 @@ LINES = "".join(
 
 
 def test_standard_streams_may_be_regular_files(tmp_path: Path) -> None:
-    """No loop can watch them, so they are moved by threads."""
+    """An event loop cannot watch regular files, so threads read and write them."""
     source, sink = tmp_path / "in", tmp_path / "out"
     source.write_text(LINES)
     with source.open("rb") as reading, sink.open("wb") as writing:
@@ -301,7 +308,7 @@ def test_standard_streams_may_be_regular_files(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 def test_standard_streams_may_be_a_terminal() -> None:
-    """Writing to one may block, so a thread does it."""
+    """Writing to a terminal may block, so a thread writes to it."""
     import pty
     import tty
 
@@ -320,7 +327,7 @@ def test_standard_streams_may_be_a_terminal() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT for one process")
 def test_ctrl_c_ends_a_server_and_its_handlers() -> None:
-    """Nothing is complained of but the interrupt, which is the caller's."""
+    """Ctrl-C must raise `KeyboardInterrupt` to the caller of the server, and log nothing else."""
     params = {"name": "hang", "_meta": {"progressToken": 1}}
     call = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params}
     with subprocess.Popen(
@@ -348,7 +355,7 @@ def test_ctrl_c_ends_a_server_and_its_handlers() -> None:
 
 @on_asyncio
 async def test_progress_is_told_before_the_answer() -> None:
-    """`on_progress` is called by the loop, in the order in which things came."""
+    """The loop must call `on_progress` in the order in which the messages came."""
     told: list[object] = []
 
     def on_progress(progress: float, total: float | None, message: str | None) -> None:

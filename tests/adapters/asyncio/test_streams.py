@@ -81,7 +81,7 @@ def asked(text: str = "") -> tuple[str, JSONObject]:
 
 @on_asyncio
 async def test_both_sides_talk_and_leave_the_stream_to_its_owner() -> None:
-    """The owner of the stream may still use it, and closes it."""
+    """The owner of a stream may use it after the conversation, and closes it."""
     ready: list[Server] = []
     async with pair() as (ours, theirs):
         limits = [writer.transport.get_write_buffer_limits() for _, writer in (ours, theirs)]
@@ -102,7 +102,9 @@ async def test_both_sides_talk_and_leave_the_stream_to_its_owner() -> None:
 
 @on_asyncio
 async def test_large_messages_pass_in_pieces() -> None:
-    """What has not gone out waits where it is bounded, not in the stream."""
+    """Unsent output must stay in the core, where it is bounded, and not in the buffer of the
+    stream.
+    """
     text = "x" * 10 * 1024 * 1024
     async with pair() as (ours, theirs):
         task = serving(theirs)
@@ -127,7 +129,7 @@ async def test_large_messages_pass_in_pieces() -> None:
 
 @on_asyncio
 async def test_tls_has_no_half_of_a_stream(certificate: str) -> None:
-    """Its end cannot be said alone: the owner closes it."""
+    """TLS cannot close one direction alone, so the stream is left to its owner to close."""
     inside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     inside.load_cert_chain(certificate)
     outside = ssl.create_default_context(cafile=certificate)
@@ -151,7 +153,7 @@ async def test_tls_has_no_half_of_a_stream(certificate: str) -> None:
 
 @on_asyncio
 async def test_server_that_goes_leaves_no_caller_waiting() -> None:
-    """Calls that wait fail at once, and so do later ones."""
+    """Waiting calls must fail at once when the server goes, and so must later calls."""
     async with pair() as (ours, theirs):
         task = serving(theirs, hang, drain=0.01)
 
@@ -201,7 +203,7 @@ async def test_cancelled_server_does_not_wait_for_a_peer_that_does_not_read() ->
 
 @on_asyncio
 async def test_reader_that_has_failed_ends_the_connection() -> None:
-    """The error of the reader is the cause of the failure."""
+    """The error of the reader must be the cause that callers see."""
     async with pair() as (ours, theirs):
         task = serving(theirs, hang, drain=0.01)
 
@@ -216,7 +218,9 @@ async def test_reader_that_has_failed_ends_the_connection() -> None:
 
 @on_asyncio
 async def test_peer_that_does_not_read_is_not_waited_for() -> None:
-    """Nor when it goes in the midst of a message, which the writer then tells of."""
+    """The end must not wait for a peer that does not read, nor for one that disconnects in the
+    middle of a message.
+    """
     for goes in (False, True):
         async with pair() as (ours, (reader, writer)):
 
@@ -250,7 +254,7 @@ async def test_peer_that_does_not_read_is_not_waited_for() -> None:
 
 @on_asyncio
 async def test_cancelled_server_cancels_its_handlers() -> None:
-    """And leaves no task behind."""
+    """A cancelled server must leave no task behind."""
     ended: list[str] = []
 
     async def stay(call: ServerCall) -> JSONObject:
@@ -276,7 +280,7 @@ async def test_cancelled_server_cancels_its_handlers() -> None:
 
 @on_asyncio
 async def test_handlers_have_a_context_of_their_own() -> None:
-    """What one says of its caller must not be true of the next, whether it is async or not."""
+    """A context variable that one handler sets must not be visible to the next, async or not."""
     caller: ContextVar[str] = ContextVar("caller", default="nobody")
 
     def plain(call: ServerCall) -> JSONObject:

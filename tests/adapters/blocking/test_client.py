@@ -44,7 +44,7 @@ ROOTS: JSONObject = {"roots": [{"uri": "file:///home"}]}
 
 
 def test_neither_a_loop_nor_a_thread_is_hidden() -> None:
-    """Who wants no loop wants none in the basement either, nor what only HTTP needs."""
+    """The blocking client must not start a loop or a thread, nor import what only HTTP needs."""
     unwanted = {"trio", "asyncio", "ssl", "h11", "sansmcp.http"}
     code = f"import sys, sansmcp_io.blocking; print({unwanted} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -57,7 +57,7 @@ def test_neither_a_loop_nor_a_thread_is_hidden() -> None:
 
 
 def test_nothing_is_left_of_a_client() -> None:
-    """No zombie, no descriptor: a program may open thousands of servers in its life."""
+    """A program may start thousands of servers: no zombie and no descriptor may be left."""
     before = descriptors()
     with talking(stderr="capture") as client:
         client.request("tools/list")
@@ -74,7 +74,7 @@ def test_nothing_is_left_of_a_client() -> None:
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_program_with_thousands_of_files_open_has_clients(transport: str) -> None:
-    """`select` knows 1024."""
+    """`select` fails for descriptors above 1023, so it must not be used."""
     code = (
         "import os, resource, sys\n"
         "from sansmcp_io.blocking import connect_http, connect_stdio\n"
@@ -108,7 +108,8 @@ def test_program_with_thousands_of_files_open_has_clients(transport: str) -> Non
     ],
 )
 def test_start_that_fails_leaves_nothing(command: list[str], error: type[Exception]) -> None:
-    """The commonest cases: a program that is not there, or not a server."""
+    """A program that does not exist, or that is no server, must leave no process and no
+    descriptor."""
     before = descriptors()
     with pytest.raises(error), connect_stdio(command, info=INFO):
         pytest.fail("it must not open")
@@ -117,7 +118,7 @@ def test_start_that_fails_leaves_nothing(command: list[str], error: type[Excepti
 
 
 def test_server_that_lacks_what_is_required_is_refused() -> None:
-    """And it is ended: nobody would use it."""
+    """A server without a required capability must be refused, and its process ended."""
     with pytest.raises(StartFailed), talking(requires=["prompts"]):
         pytest.fail("it must not open")
     assert not has_children()
@@ -141,7 +142,7 @@ def test_async_handler_is_refused_at_once() -> None:
 
 
 def test_values_that_are_wrong_are_refused_before_anything_is_sent() -> None:
-    """A timeout of no time would else be a call that may or may not be made."""
+    """A timeout of zero would otherwise leave it open whether the call is made."""
     with talking() as client:
         with pytest.raises(LocalProtocolError):
             client.request("tools/list", timeout=0)
@@ -154,7 +155,9 @@ def test_values_that_are_wrong_are_refused_before_anything_is_sent() -> None:
 
 
 def test_poll_takes_what_came_and_waits_no_longer_than_it_is_told() -> None:
-    """A program with work of its own looks in between."""
+    """A program with other work polls for messages between its steps, so `poll` must return in
+    time.
+    """
     told: list[str] = []
 
     def on_notification(method: str, params: JSONObject) -> None:
@@ -172,7 +175,7 @@ def test_poll_takes_what_came_and_waits_no_longer_than_it_is_told() -> None:
 
 
 def test_poll_ends_when_the_server_does() -> None:
-    """Or a program that waits for news would wait for ever."""
+    """A program that waits in `poll` would wait for ever."""
     with connect_stdio(bad("mute"), info=INFO, terminate_after=0.1) as client:
         with pytest.raises(ConnectionLost):
             client.request(*call_bad())
@@ -181,7 +184,7 @@ def test_poll_ends_when_the_server_does() -> None:
 
 
 def test_poll_answers_what_the_server_asks_outside_of_calls() -> None:
-    """A server waits for its answer whether the client has something to ask or not."""
+    """A server waits for its response whether or not the client has a call open."""
     asked: list[str] = []
 
     def on_request(call: Call) -> JSONObject:
@@ -214,7 +217,7 @@ def test_poll_answers_what_the_server_asks_outside_of_calls() -> None:
 
 
 def test_handlers_may_use_the_client() -> None:
-    """What has changed is usually asked for at once."""
+    """A handler of `list_changed` usually lists again at once, so handlers must be able to call."""
     lists: list[Any] = []
 
     def on_notification(method: str, params: JSONObject) -> None:
@@ -231,7 +234,7 @@ def test_handlers_may_use_the_client() -> None:
 def test_notifications_that_come_too_fast_are_dropped_but_the_last_come(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Of two notices that something has changed the newer one counts."""
+    """Of two notices that something has changed the newer one counts, so the oldest are dropped."""
     code = (
         "import json, sys\n"
         "from tests.support.programs.bad_servers import requests, answer, write\n"
@@ -292,7 +295,9 @@ for message in requests():
 def test_what_waits_for_a_handler_is_bounded_in_memory(
     what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A thousand may wait, and each could take as much memory as a message may."""
+    """A thousand notifications may wait, and each may be as large as a message may be: their memory
+    needs a bound.
+    """
     told: list[float] = []
     first, gate = threading.Event(), threading.Event()
 
@@ -328,7 +333,7 @@ def test_what_waits_for_a_handler_is_bounded_in_memory(
 
 
 def test_answer_to_a_question_that_comes_too_late_is_not_sent() -> None:
-    """`max_timeout` holds for the person who is asked, too."""
+    """`max_timeout` includes the time of the user who is asked."""
     ended: list[bool] = []
 
     def on_request(call: Call) -> JSONObject:
@@ -355,7 +360,9 @@ def test_answer_to_a_question_that_comes_too_late_is_not_sent() -> None:
 def test_answer_to_a_question_that_cannot_be_sent_is_the_fault_of_this_side(
     answer: JSONObject, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The server learns nothing of it, and the caller that something is out of order here."""
+    """An answer that cannot be encoded is an error of the client: its caller must see it, and the
+    server must get a fixed text.
+    """
 
     def on_request(call: Call) -> JSONObject:
         return answer
@@ -369,7 +376,8 @@ def test_answer_to_a_question_that_cannot_be_sent_is_the_fault_of_this_side(
 
 
 def test_handler_that_fails_is_told_to_the_caller_by_a_fixed_text() -> None:
-    """What went wrong is in the log, and not in the hands of whoever shows the error."""
+    """The details of a failure belong in the log, and not in an error that an application may
+    show."""
 
     def on_request(call: Call) -> JSONObject:
         raise ValueError("a secret")
@@ -383,7 +391,7 @@ def test_handler_that_fails_is_told_to_the_caller_by_a_fixed_text() -> None:
 
 
 def test_trace_that_fails_ends_the_connection_for_all() -> None:
-    """An event that it was told of may be lost: nobody may wait for it for ever."""
+    """A trace that raised may have lost an event, so no thread may go on waiting for that event."""
 
     class Trace:
         fails = False
@@ -413,7 +421,7 @@ def test_trace_that_fails_ends_the_connection_for_all() -> None:
 
 
 def test_listing_that_is_left_early_asks_for_no_more() -> None:
-    """A generator that is forgotten costs nothing, whenever it is collected."""
+    """A generator that is left early must send no further request, whenever it is collected."""
     with talking() as client:
         for tool in client.items("tools/list"):
             assert isinstance(tool, dict)
@@ -429,7 +437,7 @@ def test_listing_that_is_left_early_asks_for_no_more() -> None:
 
 
 def test_changes_are_waited_for_no_longer_than_is_wanted() -> None:
-    """A program that has other things to do comes back to them."""
+    """A program with other work needs a time limit for the next change."""
     with talking(revisions=MODERN_REVISIONS) as client:
         with client.listen({"toolsListChanged": True}) as changes:
             with pytest.raises(TimeoutError):
@@ -446,7 +454,7 @@ def test_changes_are_waited_for_no_longer_than_is_wanted() -> None:
 
 
 def test_end_of_the_server_ends_the_changes_for_every_thread() -> None:
-    """A loop over changes must not outlive who could tell of any."""
+    """A loop over changes must not wait for ever after its server has ended."""
     with (
         talking(revisions=MODERN_REVISIONS) as client,
         client.listen({"toolsListChanged": True}) as changes,
@@ -467,7 +475,8 @@ def test_end_of_the_server_ends_the_changes_for_every_thread() -> None:
 def test_death_of_a_server_is_noticed_although_a_child_of_it_holds_its_pipes(
     restarts: int, has_descriptor: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody will answer, and the end of the output would never come.
+    """A child that holds the pipes keeps the output open, so the end of the process has to be
+    noticed by itself.
 
     Not every system has a descriptor that tells of the end of a process.
     """
@@ -482,7 +491,7 @@ def test_death_of_a_server_is_noticed_although_a_child_of_it_holds_its_pipes(
 
 
 def test_what_a_server_wrote_before_it_died_is_read_to_the_last() -> None:
-    """A client that is busy may be behind by more than one read."""
+    """A client that is busy may have more than one read to catch up after the process has ended."""
     heard: list[str] = []
 
     def on_notification(method: str, params: JSONObject) -> None:
@@ -497,7 +506,9 @@ def test_what_a_server_wrote_before_it_died_is_read_to_the_last() -> None:
 
 
 def test_answer_that_has_come_while_a_handler_took_its_time_is_in_time() -> None:
-    """It was the client that was silent, and more than one read is behind."""
+    """A response that waits in the pipe while a handler runs must not count as a timeout of the
+    server.
+    """
     code = (
         "import json\n"
         "from tests.support.programs.bad_servers import requests, answer, write\n"
@@ -522,7 +533,7 @@ def test_answer_that_has_come_while_a_handler_took_its_time_is_in_time() -> None
 
 
 def test_server_that_talks_all_the_time_does_not_put_a_timeout_off() -> None:
-    """However much it says that answers nothing."""
+    """Messages that belong to other requests must not restart the timeout of this one."""
     code = (
         "from tests.support.programs.bad_servers import requests, answer, write\n"
         "for message in requests():\n"
@@ -540,7 +551,7 @@ def test_server_that_talks_all_the_time_does_not_put_a_timeout_off() -> None:
 
 
 def test_server_that_cannot_be_started_again_says_why(tmp_path: Path) -> None:
-    """The first start worked, so that the reason is news."""
+    """The first start worked, so the error must say why the restart failed."""
     broken = tmp_path / "broken"
     with connect_stdio(bad("fragile", str(broken)), info=INFO, stderr="capture", restarts=3) as c:
         with pytest.raises(ConnectionLost):
@@ -556,7 +567,9 @@ def test_server_that_cannot_be_started_again_says_why(tmp_path: Path) -> None:
 
 
 def test_end_of_the_block_does_not_wait_for_a_server_that_is_started_again(tmp_path: Path) -> None:
-    """Another thread has it started, and it does not answer."""
+    """The end of the block must not wait for a restart that another thread has begun and that gets
+    no response.
+    """
     hangs, is_starting = tmp_path / "hangs", threading.Event()
 
     class Trace:
@@ -586,7 +599,7 @@ def test_end_of_the_block_does_not_wait_for_a_server_that_is_started_again(tmp_p
 
 
 def test_handler_that_asks_while_the_server_is_started_again_is_told_so() -> None:
-    """It is called by the thread that starts it: waiting for that, it would wait for itself."""
+    """A handler that is called by the restarting thread would wait for itself."""
     script: JSONObject = {
         "die_at": "custom/die",
         "stderr": ["hello"],
@@ -619,7 +632,7 @@ def test_handler_that_asks_while_the_server_is_started_again_is_told_so() -> Non
 
 
 def test_trace_that_fails_at_the_end_leaves_no_process() -> None:
-    """The end is the one thing that has to be done in any case."""
+    """The process must be ended even if the trace raises during the shutdown."""
 
     class Failing:
         def sent(self, data: bytes) -> None: ...
@@ -639,7 +652,9 @@ def test_trace_that_fails_at_the_end_leaves_no_process() -> None:
 
 
 def test_handler_of_ctrl_c_that_is_set_within_a_call_stays() -> None:
-    """Ours stands before the one that was there, and not before one that comes later."""
+    """At the end of a call the old SIGINT handler must not replace one that the application has set
+    meanwhile.
+    """
 
     def mine(number: int, frame: object) -> None: ...
 
@@ -658,7 +673,7 @@ def test_handler_of_ctrl_c_that_is_set_within_a_call_stays() -> None:
 def test_server_that_hears_neither_end_nor_signal_is_killed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Both waits belong to the user: some servers have to write something down first."""
+    """Both grace periods can be set, since some servers have data to write before they exit."""
     with connect_stdio(bad("deaf"), info=INFO, terminate_after=0.1, kill_after=0.2) as client:
         client.request(*call_bad("hi"))
     assert [record.message.split(": ")[1] for record in caplog.records] == ["terminate", "kill"]
@@ -666,7 +681,8 @@ def test_server_that_hears_neither_end_nor_signal_is_killed(
 
 
 def test_end_of_the_block_does_not_wait_for_a_server_that_reads_too_slowly() -> None:
-    """It would take half an hour, in which Ctrl-C had to wait."""
+    """Flushing to a slow reader would take half an hour, during which Ctrl-C would have no
+    effect."""
     with connect_stdio(
         bad("sipping"), info=INFO, revisions=[LEGACY], terminate_after=0.1
     ) as client:
@@ -678,7 +694,7 @@ def test_end_of_the_block_does_not_wait_for_a_server_that_reads_too_slowly() -> 
 
 
 def test_all_that_a_server_has_started_ends_with_it() -> None:
-    """A wrapper script that starts the real server is the usual case; orphans pile up unseen."""
+    """A wrapper script often starts the real server, which would stay as an orphan."""
     lines: list[str] = []
     with connect_stdio(bad("forking"), info=INFO, on_stderr=lines.append, kill_after=0.2) as client:
         client.request(*call_bad("hi"))
@@ -692,7 +708,9 @@ def test_all_that_a_server_has_started_ends_with_it() -> None:
 
 
 def test_chatter_on_standard_error_never_blocks_a_server() -> None:
-    """c109: whoever captures it must read it while it waits, and keep only the end of it."""
+    """c109: a client that captures standard error must read it while it waits, and keep only the
+    end of it.
+    """
     with connect_stdio(bad("chatty"), info=INFO, stderr="capture") as client:
         for _ in range(3):
             assert client.request(*call_bad("hi"))["content"][0]["text"] == "hi"
@@ -701,7 +719,8 @@ def test_chatter_on_standard_error_never_blocks_a_server() -> None:
 def test_chatter_that_nobody_handles_in_time_is_dropped_but_its_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """One thread is held up in the handler, and the others must be able to go on for days."""
+    """While one thread is held up in the handler of standard error, the others must go on for
+    days."""
     code = (
         "import sys\n"
         "from tests.support.programs.bad_servers import requests, answer, write\n"
@@ -736,7 +755,9 @@ def test_chatter_that_nobody_handles_in_time_is_dropped_but_its_end(
 
 
 def test_noise_between_and_inside_lines_is_survived() -> None:
-    """The commonest failure in the field: something prints to standard output."""
+    """Text printed to standard output is the commonest failure in the field, and must not end the
+    connection.
+    """
     with connect_stdio(bad("noisy"), info=INFO) as client:
         for number in range(20):
             said = str(number)

@@ -39,14 +39,14 @@ FAILURES = (ConnectionError, TimeoutError, InvalidAnswer, PeerError)
 
 @contextmanager
 def talking(url: str, **settings: Any) -> Generator[Client, None, None]:
-    """A conversation of 2025-11-25."""
+    """A client of 2025-11-25 that is connected to this server."""
     settings = {"info": INFO, "revisions": LEGACY, **settings}
     with connect_http(url, **settings) as client:
         yield client
 
 
 def said(client: Client) -> str:
-    """The text of an answer."""
+    """The text of a tool result."""
     result: Any = client.request("tools/call", {"name": "any", "arguments": {}})
     text: str = result["content"][0]["text"]
     return text
@@ -119,7 +119,7 @@ def reset(connection: socket.socket, request: bytes) -> None:
     ],
 )
 def test_a_bad_server_keeps_nobody_waiting(reply: Reply) -> None:
-    """Whatever it does, opening ends within its time, and says that it has failed."""
+    """Whatever a server does, opening must end in time with an error."""
     with (
         hostile(reply) as port,
         pytest.raises(FAILURES),
@@ -129,7 +129,7 @@ def test_a_bad_server_keeps_nobody_waiting(reply: Reply) -> None:
 
 
 def test_nobody_listens() -> None:
-    """The most usual fault of all says what it is."""
+    """A refused connection is the most usual fault, and its error must say so."""
     with (
         pytest.raises(ConnectionLost, match="connection has failed"),
         connect_http(on_port(1), info=INFO),
@@ -140,7 +140,7 @@ def test_nobody_listens() -> None:
 def test_a_name_that_cannot_be_looked_up_is_said_to_be_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A slip in the URL, or a machine without a network."""
+    """A mistyped host or a missing network must be told apart from a server that is down."""
 
     def look_up(*about: Any, **options: Any) -> NoReturn:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -155,7 +155,7 @@ def test_a_name_that_cannot_be_looked_up_is_said_to_be_one(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_token_does_not_go_to_another_origin(status: int) -> None:
-    """The other server would have it."""
+    """A redirect to another server must not hand the token to it."""
     asked: list[bytes] = []
 
     def other(connection: socket.socket, request: bytes) -> None:
@@ -179,7 +179,7 @@ def test_a_token_does_not_go_to_another_origin(status: int) -> None:
 
 
 def test_ctrl_c_while_it_opens_leaves_nothing() -> None:
-    """The commonest moment: the server does not answer, and its user sees that."""
+    """Users press Ctrl-C when a server does not answer: no thread and no socket may be left."""
 
     def interrupt(connection: socket.socket, request: bytes) -> None:
         os.kill(os.getpid(), signal.SIGINT)
@@ -203,7 +203,7 @@ UNKNOWN = 12345
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *found: tuple[int, int]) -> None:
-    """Have every host several addresses: families and ports."""
+    """Let every host name resolve to these addresses: families and ports."""
 
     def look_up(*about: Any, **options: Any) -> list[tuple[Any, ...]]:
         return [(family, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for family, port in found]
@@ -213,7 +213,7 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *found: tuple[int, int]) -> None:
 
 @contextmanager
 def deaf() -> Generator[int, None, None]:
-    """A port to which one cannot connect, and is not told so: its queue is full."""
+    """A port that neither accepts nor refuses connections: its queue is full."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
@@ -229,7 +229,7 @@ def deaf() -> Generator[int, None, None]:
 
 
 def test_an_address_that_refuses_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Servers have addresses of two kinds, and often only one of them works."""
+    """Servers often have an IPv4 and an IPv6 address of which only one works."""
     with served(handle, hosts=["two.example"]) as server:
         resolving(monkeypatch, (UNKNOWN, 1), (IPV4, 1), (IPV4, server.port))
         with connect_http("http://two.example/mcp", info=INFO, proxies="ignore") as client:
@@ -237,7 +237,9 @@ def test_an_address_that_refuses_is_not_the_last(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_address_that_is_silent_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Packets get lost on the way to it; the other one is tried long before the time is over."""
+    """An address whose packets get lost must not use up the time: the next one is tried long before
+    the limit.
+    """
     with served(handle, hosts=["two.example"]) as server, deaf() as port:
         resolving(monkeypatch, (IPV4, port), (IPV4, server.port))
         with connect_http("http://two.example/mcp", info=INFO, proxies="ignore") as client:
@@ -245,7 +247,7 @@ def test_an_address_that_is_silent_is_not_the_last(monkeypatch: pytest.MonkeyPat
 
 
 def test_addresses_that_cannot_even_be_tried_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As those of a kind that this machine has no way to."""
+    """The error must name addresses of a family that this machine cannot reach."""
     resolving(monkeypatch, (UNKNOWN, 1), (UNKNOWN, 2))
     with (
         pytest.raises(ConnectionLost, match="connection has failed"),
@@ -255,7 +257,7 @@ def test_addresses_that_cannot_even_be_tried_say_so(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_second_address_that_cannot_be_tried_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After one that is silent."""
+    """A second address that cannot be tried must not hide that the first one is silent."""
     with deaf() as port:
         resolving(monkeypatch, (IPV4, port), (UNKNOWN, 1))
         with (
@@ -266,7 +268,7 @@ def test_a_second_address_that_cannot_be_tried_ends_it(monkeypatch: pytest.Monke
 
 
 def test_a_connection_that_does_not_come_about_is_given_up() -> None:
-    """Long before the time for the opening is over."""
+    """A connection attempt must end long before the time limit for the opening."""
     limits = HTTPClientLimits(connect=0.2)
     with (
         deaf() as port,
@@ -276,12 +278,36 @@ def test_a_connection_that_does_not_come_about_is_given_up() -> None:
         pass
 
 
+def test_a_connection_that_opens_for_nobody_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller may have gone while the connection opens. It would stay open until the garbage
+    collector comes.
+    """
+    connect, opened = socket.create_connection, list[socket.socket]()
+
+    def open_slowly(*about: Any, **options: Any) -> socket.socket:
+        opened.append(connect(*about, **options))
+        time.sleep(0.3)  # longer than the caller waits
+        return opened[-1]
+
+    monkeypatch.setattr(socket, "create_connection", open_slowly)
+    with (
+        served(handle) as server,
+        pytest.raises(RequestTimeout),
+        connect_http(on_port(server.port), info=INFO, start_timeout=0.1),
+    ):
+        pass
+    assert opened
+    assert [one.fileno() for one in opened] == [-1] * len(opened)
+
+
 # ------------------------------------------------------------------------------------- refusals
 
 
 @pytest.mark.parametrize("status", [413, 429, 500])
 def test_a_refusal_says_its_status_and_when_to_come_back(status: int) -> None:
-    """A large request is refused before it was read, and its connection is closed."""
+    """A large request may be refused before it was read, with its connection closed; the error must
+    still have the status.
+    """
 
     def answer(asked: Asked) -> None:
         if not asked.open_session():
@@ -312,7 +338,9 @@ def test_a_refusal_says_its_status_and_when_to_come_back(status: int) -> None:
 
 
 def test_a_server_that_hangs_up_while_it_is_written_to_loses_the_request() -> None:
-    """What it has said before would be read; it has said nothing."""
+    """If the server closes the connection during the write without a response, the request must end
+    as lost.
+    """
 
     def answer(asked: Asked) -> None:
         if not asked.open_session():
@@ -340,7 +368,7 @@ def test_a_server_that_hangs_up_while_it_is_written_to_loses_the_request() -> No
 def test_what_nobody_waits_for_is_logged_when_it_is_refused_or_lost(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Notifications, and the stream for what belongs to no request."""
+    """No caller waits for a notification or the GET stream, so their failures must be logged."""
 
     def answer(asked: Asked) -> None:
         method = asked.message.get("method")
@@ -380,7 +408,7 @@ def test_what_nobody_waits_for_is_logged_when_it_is_refused_or_lost(
 
 
 def test_a_server_that_has_gone_is_found_when_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
-    """Its address is looked up anew; nothing hangs meanwhile, the end included."""
+    """Its address must be looked up again, and the end of the block must not wait meanwhile."""
 
     def answer(asked: Asked) -> None:
         asked.close_connection = True
@@ -403,7 +431,7 @@ def test_a_server_that_has_gone_is_found_when_it_is_back(caplog: pytest.LogCaptu
 def talking_with(
     answer: Callable[[Asked], None],
 ) -> Generator[tuple[Client, Callable[[], None], Callable[[], None]], None, None]:
-    """A conversation with a server that can be stopped, and started at its old place."""
+    """A conversation with a server that can be stopped and started again at the same port."""
     serving: Any = None
 
     def start() -> None:
@@ -428,7 +456,7 @@ def talking_with(
 
 
 def test_a_connection_that_the_server_has_closed_is_not_used() -> None:
-    """Servers close what is idle, when they like."""
+    """Servers close idle connections at any time; a call on such a connection would be lost."""
     connections: set[Any] = set()
 
     def answer(asked: Asked) -> None:
@@ -445,7 +473,9 @@ def test_a_connection_that_the_server_has_closed_is_not_used() -> None:
 
 
 def test_a_stream_that_is_silent_for_too_long_is_lost() -> None:
-    """A server that is gone without a word would else be waited for until the timeout."""
+    """A server that vanished without closing its connection would be waited for until the timeout
+    of the call.
+    """
 
     def answer(asked: Asked) -> None:
         if not asked.open_session():
@@ -461,7 +491,8 @@ def test_a_stream_that_is_silent_for_too_long_is_lost() -> None:
 
 
 def test_a_session_that_is_lost_is_opened_anew() -> None:
-    """What was open in it is lost, and whatever comes then waits until the new one is there."""
+    """Requests that were open in a lost session fail, and later ones must wait for the new
+    session."""
     sessions = iter("abc")
     valid: list[str] = []
 
@@ -493,7 +524,7 @@ def test_a_session_that_is_lost_is_opened_anew() -> None:
 
 
 def test_whoever_waits_for_a_session_learns_that_there_is_none() -> None:
-    """A thread that waits for the session learns that there is none."""
+    """A thread that waits for a session must learn that none could be opened."""
 
     def answer(asked: Asked) -> None:
         if len(seen) < 3:
@@ -517,7 +548,8 @@ def test_whoever_waits_for_a_session_learns_that_there_is_none() -> None:
 
 
 def test_the_end_waits_for_a_server_for_a_moment_only() -> None:
-    """That it is told of the end is a courtesy. Ctrl-C comes out when that is over."""
+    """DELETE of the session is a courtesy: a server that does not answer it must not delay
+    Ctrl-C."""
 
     def answer(asked: Asked) -> None:
         if asked.command == "DELETE":
@@ -538,7 +570,7 @@ def test_the_end_waits_for_a_server_for_a_moment_only() -> None:
 
 
 def test_the_end_of_the_block_ends_the_calls_of_all_threads() -> None:
-    """None of them waits for a server that does not answer."""
+    """No thread may go on waiting for a server that does not answer."""
     told: list[type[BaseException]] = []
 
     def answer(asked: Asked) -> None:

@@ -50,7 +50,7 @@ SECONDS = 30
 
 
 def answer(call: Call) -> JSONObject:
-    """A user who agrees, and has one root."""
+    """A user who agrees to everything and has one root."""
     if call.method == "roots/list":
         return {"roots": [{"uri": "file:///a"}]}
     return {"action": "accept", "content": {}}
@@ -69,7 +69,7 @@ def ask(client: Client, tool: str, **arguments: object) -> str:
 
 
 class Watching:
-    """A trace that remembers."""
+    """A trace that keeps what it gets."""
 
     def __init__(self) -> None:
         self.connections: list[str] = []
@@ -94,7 +94,9 @@ class Watching:
 
 @ERAS
 def test_one_surface_for_both_eras(revisions: tuple[str, ...]) -> None:
-    """What works on stdio works here: answers, errors, progress, and questions of the server."""
+    """Code that works on stdio must work over HTTP: responses, errors, progress, and questions of
+    the server.
+    """
     told: list[float] = []
     with served(handle) as server, connecting(server, revisions=revisions) as client:
         assert client.peer.revision == revisions[-1]
@@ -112,13 +114,15 @@ def test_one_surface_for_both_eras(revisions: tuple[str, ...]) -> None:
 
 
 def test_server_asks_within_a_call_of_a_session() -> None:
-    """The question comes on the stream of the call, and the answer is an exchange of its own."""
+    """The question comes on the stream of the call, and its answer is sent in an exchange of its
+    own.
+    """
     with served(handle) as server, connecting(server, revisions=LEGACY) as client:
         assert json.loads(ask(client, "roots")) == [[{"uri": "file:///a"}], []]
 
 
 def test_what_belongs_to_no_request_comes_in_a_session() -> None:
-    """On the stream that the client has opened, when somebody polls."""
+    """Messages outside of requests must arrive on the GET stream when a thread polls."""
     heard: list[str] = []
 
     def note(method: str, params: JSONObject) -> None:
@@ -136,7 +140,9 @@ def test_what_belongs_to_no_request_comes_in_a_session() -> None:
 
 
 def test_subscriptions_tell_of_changes() -> None:
-    """In 2026-07-28 they are a request that stays open."""
+    """In 2026-07-28 a subscription is a request that stays open, and its changes must reach the
+    caller.
+    """
     with (
         served(handle) as server,
         connecting(server) as client,
@@ -151,7 +157,7 @@ def test_subscriptions_tell_of_changes() -> None:
 
 
 def test_an_answer_whose_stream_breaks_off_is_taken_up_again() -> None:
-    """The server lets the client go before it answers, and the client comes back for it."""
+    """A server may end the stream before its response, and the client must resume it."""
 
     async def leave(call: Any) -> JSONObject:
         assert call.close_stream(retry_ms=10)
@@ -180,7 +186,9 @@ def test_what_a_handler_raises_is_told_to_the_caller() -> None:
 
 
 def test_threads_end_with_the_block() -> None:
-    """A program that counts its threads, or forks, is not to find some that it knows not of."""
+    """A program that counts its threads, or forks, must find no thread of the library after the
+    block.
+    """
     with served(handle) as server:
         code = f"""
 import sys, threading
@@ -201,7 +209,7 @@ print(threading.active_count(), "asyncio" in sys.modules)
 
 
 def hanging(ended: threading.Event) -> Callable[[Any], Any]:
-    """A handler that hangs in tools/call, and tells when it is cancelled."""
+    """A handler that hangs in tools/call, and signals its cancellation."""
 
     async def hang(call: Any) -> JSONObject:
         call.progress(1)
@@ -216,7 +224,7 @@ def hanging(ended: threading.Event) -> Callable[[Any], Any]:
 
 @ERAS
 def test_a_call_that_takes_too_long_is_cancelled(revisions: tuple[str, ...]) -> None:
-    """The server learns of it although nobody reads or writes after the call."""
+    """The cancellation must be sent although no thread reads or writes after the call."""
     ended = threading.Event()
     with (
         served(hanging(ended)) as server,
@@ -229,7 +237,7 @@ def test_a_call_that_takes_too_long_is_cancelled(revisions: tuple[str, ...]) -> 
 
 @ERAS
 def test_a_page_that_takes_too_long_is_cancelled(revisions: tuple[str, ...]) -> None:
-    """As a call is: before the loop ends."""
+    """The request of a page must be cancelled before the loop over the listing ends."""
     ended = threading.Event()
 
     async def hang(call: Any) -> JSONObject:
@@ -254,7 +262,7 @@ def ask_briefly(client: Client) -> None:
 
 @ERAS
 def test_ctrl_c_cancels_a_call_and_leaves_the_client(revisions: tuple[str, ...]) -> None:
-    """The same, and the next call is answered."""
+    """Ctrl-C must cancel the call on the server, and the next call must work."""
     ended = threading.Event()
     interrupt = partial(called, partial(os.kill, os.getpid(), signal.SIGINT))
 
@@ -278,7 +286,7 @@ def test_ctrl_c_cancels_a_call_and_leaves_the_client(revisions: tuple[str, ...])
 
 @ERAS
 def test_calls_after_each_other_share_a_connection(revisions: tuple[str, ...]) -> None:
-    """Opening one takes longer than a call."""
+    """Opening a connection takes longer than a call."""
     watching = Watching()
     with (
         served(handle) as server,
@@ -292,7 +300,7 @@ def test_calls_after_each_other_share_a_connection(revisions: tuple[str, ...]) -
 
 
 def test_notifications_are_sent_before_the_end() -> None:
-    """The first of them have to wait until the server knows that the session is open."""
+    """Notifications that wait for the session to open must be sent before the block ends."""
     watching = Watching()
     with (
         served(handle) as server,
@@ -305,14 +313,14 @@ def test_notifications_are_sent_before_the_end() -> None:
 
 
 def test_large_messages_arrive_whole() -> None:
-    """More than any buffer on the way holds, in both directions."""
+    """Messages larger than any buffer on the way must arrive complete in both directions."""
     said = "x" * 3_000_000
     with served(handle) as server, connecting(server) as client:
         assert ask(client, "echo", text=said) == said
 
 
 def test_tls_is_spoken_and_certificates_are_checked(certificate: str) -> None:
-    """A server that nobody vouches for is not talked to."""
+    """A server with an untrusted certificate must be refused."""
     inside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     inside.load_cert_chain(certificate)
     outside = ssl.create_default_context(cafile=certificate)
@@ -335,7 +343,7 @@ def test_tls_is_spoken_and_certificates_are_checked(certificate: str) -> None:
 
 
 def test_tls_with_a_server_that_has_none() -> None:
-    """The other way round is as usual a mistake."""
+    """An https URL of a plain HTTP server is a usual mistake, and must end in a clear error."""
     with (
         served(handle) as server,
         pytest.raises(ConnectionLost, match="connection has failed"),
@@ -349,7 +357,7 @@ def test_tls_with_a_server_that_has_none() -> None:
 
 @ERAS
 def test_each_thread_has_its_own_answers(revisions: tuple[str, ...]) -> None:
-    """More requests than may have a connection wait for their turn."""
+    """Requests over the limit must wait for a free connection, and get their own responses."""
     limits = HTTPClientLimits(requests=4)
     answers: dict[int, list[str]] = {number: [] for number in range(12)}
     with (
@@ -370,7 +378,7 @@ def test_each_thread_has_its_own_answers(revisions: tuple[str, ...]) -> None:
 
 
 def test_a_request_whose_turn_does_not_come_is_given_up_in_time() -> None:
-    """It has no connection, and needs none for that."""
+    """A request that waits for a connection must end at its timeout."""
     has_begun, ended = threading.Event(), threading.Event()
     told: list[type[BaseException]] = []
     limits = HTTPClientLimits(requests=1)
@@ -431,7 +439,9 @@ def knows(*tokens: str) -> Callable[[Mapping[str, str]], str]:
 
 
 def test_a_client_that_is_not_known_can_show_something_else() -> None:
-    """It is asked until the server is content, and everything goes on as if nothing had been."""
+    """The client must be asked for credentials until the server accepts them, and then repeat the
+    request.
+    """
     tokens = iter(["wrong", "right"])
     seen: list[dict[str, str]] = []
 
@@ -457,7 +467,7 @@ def fail_to_show(refused: AuthorizationRequired) -> None:
 
 @pytest.mark.parametrize("show", [None, show_nothing, fail_to_show])
 def test_a_client_that_shows_nothing_is_refused(show: OnUnauthorized | None) -> None:
-    """The exception says with what the server would be content."""
+    """The exception must name the credentials that the server asks for."""
     with (
         served(handle, authenticate=knows()) as server,
         pytest.raises(RequestRefused) as caught,
@@ -469,7 +479,7 @@ def test_a_client_that_shows_nothing_is_refused(show: OnUnauthorized | None) -> 
 
 
 def test_a_token_that_has_expired_is_replaced_once_for_all_threads() -> None:
-    """Each of them is refused, and one of them is asked."""
+    """When the requests of all threads are refused, only one of them may ask for a new token."""
     valid = {"old"}
     asked: list[int] = []
 
@@ -504,7 +514,7 @@ def test_a_token_that_has_expired_is_replaced_once_for_all_threads() -> None:
 
 
 def test_ctrl_c_while_the_user_is_asked_for_a_token_ends_the_call() -> None:
-    """A person who has no token at hand must be able to leave, and to try again."""
+    """A user who has no token at hand must be able to interrupt the call and retry later."""
     answers = iter([KeyboardInterrupt, "right"])
     valid = {"right"}
 
@@ -534,7 +544,7 @@ def test_ctrl_c_while_the_user_is_asked_for_a_token_ends_the_call() -> None:
 
 
 def test_async_handlers_are_refused_at_once() -> None:
-    """They would be called, and nobody would run what they return."""
+    """A coroutine that an async handler returns would never be run."""
 
     async def show(refused: AuthorizationRequired) -> None: ...
 
@@ -546,7 +556,7 @@ def test_async_handlers_are_refused_at_once() -> None:
 
 
 def test_all_that_happens_can_be_watched() -> None:
-    """Bytes by their connections, and events; a trace that fails is logged, and harms nothing."""
+    """A trace gets the bytes of each connection and all events; a trace that fails is logged."""
     watching = Watching()
     with served(handle) as server, connecting(server, trace=watching) as client:
         ask(client, "echo", text="a")

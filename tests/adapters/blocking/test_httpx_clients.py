@@ -1,9 +1,12 @@
-"""`connect_http` without a loop over a client of httpx2 of the caller's, and over our own."""
+"""The blocking `connect_http` over an httpx2 client of the caller, and over its own client."""
 
+import json
+import socket
 import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -14,6 +17,7 @@ import pytest
 import trio
 
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject, ResourceUpdated
+from sansmcp.http import Sessions
 from sansmcp_io.blocking import (
     Client,
     ConnectionLost,
@@ -38,6 +42,7 @@ ERAS = pytest.mark.parametrize("revisions", [MODERN, LEGACY], ids=["modern", "le
 ECHO: JSONObject = {"name": "echo", "arguments": {"text": "a"}}
 HOST = "two.example"
 ONE_CONNECTION = httpx2.Limits(max_connections=1)
+ROOTS: JSONObject = {"capabilities": {"roots": {}}}
 SECONDS = 30
 
 
@@ -60,7 +65,7 @@ def echo(client: Client) -> str:
 
 @ERAS
 def test_client_of_the_caller_stays_open(revisions: tuple[str, ...]) -> None:
-    """It is used for other things, too, and for the next conversation."""
+    """The caller uses the client for other requests and for the next conversation."""
     with served(handle) as server, httpx2.Client() as http:
         for _ in range(2):
             with connect_http(server.url, info=INFO, http=http, revisions=revisions) as client:
@@ -70,7 +75,8 @@ def test_client_of_the_caller_stays_open(revisions: tuple[str, ...]) -> None:
 
 
 def test_mock_transport_refuses() -> None:
-    """A test of a program needs no server; what its hooks raise is logged and told."""
+    """A refusal by a mock transport must reach the caller, and what its hooks raise must be
+    logged."""
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(429, headers={"retry-after": "7"})
@@ -88,7 +94,7 @@ def test_mock_transport_refuses() -> None:
 def test_hook_that_fails_ends_the_call_and_is_logged(
     failure: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is a part of the caller's program, and no reason to end the conversation."""
+    """A hook belongs to the caller's program: its exception must not end the conversation."""
 
     def on_request(request: httpx2.Request) -> None:
         if b"tools/call" in request.content:
@@ -96,15 +102,16 @@ def test_hook_that_fails_ends_the_call_and_is_logged(
 
     http = httpx2.Client(event_hooks={"request": [on_request]})
     with served(handle) as server, connecting(server, http) as client:
-        with pytest.raises(ConnectionLost, match=type(failure).__name__):
+        with pytest.raises(ConnectionLost, match=type(failure).__name__) as caught:
             echo(client)
+        assert caught.value.__cause__ is failure
         assert list(client.items("tools/list")) == []
     assert "the httpx2 client has failed" in caplog.messages
 
 
 @ERAS
 def test_wsgi_transport_reaches_an_application_in_this_process(revisions: tuple[str, ...]) -> None:
-    """No socket, no port, no second process."""
+    """A test of an application needs no socket, no port and no second process."""
 
     def answer(call: ServerCall) -> JSONObject:
         if call.method == "tools/call":
@@ -126,7 +133,9 @@ def test_wsgi_transport_reaches_an_application_in_this_process(revisions: tuple[
 
 @ERAS
 def test_call_that_takes_too_long_is_cancelled(revisions: tuple[str, ...]) -> None:
-    """Its connection was kept, and is closed before there is a response, or the server works on."""
+    """The connection of a cancelled call must be closed before a response comes, or the server
+    works on.
+    """
     begun, ended = threading.Event(), threading.Event()
 
     async def serve(call: Any) -> Any:
@@ -140,7 +149,7 @@ def test_call_that_takes_too_long_is_cancelled(revisions: tuple[str, ...]) -> No
 
     with (
         served(serve) as server,
-        connecting(server, revisions=revisions, get_stream=False) as client,
+        connect_http(server.url, info=INFO, revisions=revisions, get_stream=False) as client,
     ):
         cancelled = 0
         while cancelled < 3:
@@ -154,8 +163,86 @@ def test_call_that_takes_too_long_is_cancelled(revisions: tuple[str, ...]) -> No
                 cancelled += 1
 
 
+def test_cancelled_call_ends_no_exchange_of_another_session() -> None:
+    """They share a client, and nothing tells which of its idle connections is used next."""
+    together: list[Any] = []
+    both, go_on, begun = trio.Event(), trio.Event(), threading.Event()
+
+    async def serve(call: Any) -> Any:
+        if call.method == "tools/call" and call.params["name"] == "both":
+            together.append(call)
+            if len(together) == 2:
+                both.set()
+            await both.wait()
+        elif call.method == "tools/call" and call.params["name"] == "long":
+            begun.set()
+            await go_on.wait()
+        else:
+            return await handle(call)
+        return {"content": []}
+
+    def request(client: Client, name: str, **settings: Any) -> None:
+        ended.append(client.request("tools/call", {"name": name, "arguments": {}}, **settings))
+
+    ended: list[Any] = []
+    settings: Any = {"info": INFO, "revisions": LEGACY, "get_stream": False}
+    with (
+        served(serve) as server,
+        httpx2.Client() as http,
+        connect_http(server.url, http=http, **settings) as one,
+        connect_http(server.url, http=http, **settings) as other,
+    ):
+        assert echo(one) == "a"
+        threads = [threading.Thread(target=request, args=(other, "both")) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:  # from then on, two connections are idle
+            thread.join(SECONDS)
+        long = threading.Thread(target=request, args=(other, "long"))
+        long.start()
+        assert begun.wait(SECONDS)
+        with pytest.raises(RequestTimeout):
+            request(one, "long", timeout=0.2)
+        server.tell(lambda _: go_on.set())
+        long.join(SECONDS)
+    assert len(ended) == 3
+
+
+def test_calls_that_are_given_up_keep_no_more_threads_than_may_run() -> None:
+    """A transport that cannot be interrupted keeps its thread until it returns."""
+    go_on = threading.Event()
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        message = json.loads(request.content)
+        if message["method"] == "tools/call":
+            go_on.wait(SECONDS)
+        result: JSONObject = {"resultType": "complete", "content": []}
+        if message["method"] == "server/discover":
+            result |= {
+                "supportedVersions": list(MODERN),
+                "capabilities": {"tools": {}},
+                "serverInfo": INFO,
+                "ttlMs": 1,
+                "cacheScope": "private",
+            }
+        return httpx2.Response(200, json={"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    limits = HTTPClientLimits(requests=2)
+    with (
+        httpx2.Client(transport=httpx2.MockTransport(answer)) as http,
+        connect_http("http://any/mcp", info=INFO, http=http, limits=limits) as client,
+    ):
+        for _ in range(5):
+            with pytest.raises(RequestTimeout):
+                client.request("tools/call", ECHO, timeout=0.05)
+        names = [thread.name for thread in threading.enumerate()]
+        assert names.count("sansmcp HTTP") <= limits.requests
+        go_on.set()
+        assert client.request("tools/call", ECHO)["content"] == []
+
+
 def test_silent_stream_outlives_the_timeouts_of_the_client() -> None:
-    """A client of httpx2 gives up after 5 s of silence, and a stream may be silent for an hour."""
+    """A client of httpx2 times out after 5 s of silence, but a stream may be silent for an hour."""
     with (
         served(handle, keep_alive=3600) as server,
         connecting(server, httpx2.Client(timeout=0.1)) as client,
@@ -169,7 +256,9 @@ def test_silent_stream_outlives_the_timeouts_of_the_client() -> None:
 
 
 def test_server_that_sends_without_end_waits_for_whoever_reads() -> None:
-    """Between calls nothing is read: what is not must not fill the memory."""
+    """Between calls no thread reads, so a server that sends without end must be held back instead
+    of filling the memory.
+    """
     size = 1_000_000
 
     async def flood(call: Any) -> JSONObject:
@@ -198,16 +287,22 @@ def test_server_that_sends_without_end_waits_for_whoever_reads() -> None:
 def test_stream_gives_way_where_the_pool_has_one_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A call must go on: what belongs to no request is not worth a client that hangs."""
+    """With a pool of one connection the GET stream must be closed for a call, or the call would
+    hang.
+    """
     http = httpx2.Client(limits=ONE_CONNECTION)
     with served(handle) as server, connecting(server, http, revisions=LEGACY) as client:
+        while not caplog.messages:  # the stream opens at some time between two calls
+            assert echo(client) == "a"
+            time.sleep(0.01)  # the only connection is free so long, and the stream can take it
         for _ in range(3):
             assert echo(client) == "a"
-    assert sum("max_connections" in text for text in caplog.messages) == 1
+    (text,) = caplog.messages
+    assert "max_connections" in text
 
 
 def test_call_behind_a_subscription_that_has_the_only_connection_says_so() -> None:
-    """The caller asked for both, and can have both with a larger pool."""
+    """The caller asked for both, so the error must say that a larger pool is needed."""
     http = httpx2.Client(limits=ONE_CONNECTION)
     with (
         served(handle) as server,
@@ -219,7 +314,7 @@ def test_call_behind_a_subscription_that_has_the_only_connection_says_so() -> No
 
 
 def test_calls_wait_for_each_other_where_the_pool_is_small() -> None:
-    """That is what a pool is for."""
+    """Calls beyond the size of the pool must wait for a connection."""
     http = httpx2.Client(limits=ONE_CONNECTION)
     slow: JSONObject = {
         "name": "slow",
@@ -238,26 +333,86 @@ def test_calls_wait_for_each_other_where_the_pool_is_small() -> None:
     assert said == ["a"]
 
 
+def test_stream_of_another_session_gives_way_too() -> None:
+    """Sessions share the connections of their client; nobody reads the stream of the other."""
+    with served(handle) as server, httpx2.Client(limits=ONE_CONNECTION) as http:
+        settings: Any = {"info": INFO, "http": http, "revisions": LEGACY}
+        with connect_http(server.url, **settings) as one:
+            assert echo(one) == "a"
+            with connect_http(server.url, **settings) as other:
+                for client in (one, other, one):
+                    assert echo(client) == "a"
+
+
+def answer_roots(request: Any) -> JSONObject:
+    return {"roots": []}
+
+
+def test_stream_that_can_be_resumed_gives_way_to_the_response_it_waits_for() -> None:
+    """The call holds the one connection, and ends only when the server has that response."""
+    http = httpx2.Client(limits=ONE_CONNECTION)
+    settings: Any = {"revisions": LEGACY, "get_stream": False, **ROOTS}
+    with (
+        served(handle) as server,
+        connecting(server, http, on_request=answer_roots, **settings) as client,
+    ):
+        roots: Any = client.request("tools/call", {"name": "roots", "arguments": {}})
+        assert roots["content"][0]["text"] == "[[], []]"
+
+
+def test_calls_that_all_wait_for_responses_of_the_client_do_not_hang() -> None:
+    """One of them ends, and says why; that makes room for the others, now and from then on."""
+    n_calls = 3
+    ended: list[str] = []
+    all_asked = threading.Barrier(n_calls)
+
+    def call() -> None:
+        try:
+            client.request("tools/call", {"name": "roots", "arguments": {}})
+            ended.append("")
+        except ConnectionLost as error:
+            ended.append(str(error))
+
+    def answer(request: Any) -> JSONObject:
+        if len(ended) < n_calls:
+            all_asked.wait(SECONDS)
+        return {"roots": []}
+
+    http = httpx2.Client(limits=httpx2.Limits(max_connections=n_calls))
+    settings: Any = {"revisions": LEGACY, "get_stream": False, "on_request": answer, **ROOTS}
+    sessions = Sessions(new_id=iter("ab").__next__, event_log=None)
+    with (
+        served(handle, sessions=sessions) as server,
+        connecting(server, http, **settings) as client,
+    ):
+        for _ in range(2):
+            threads = [threading.Thread(target=call) for _ in range(n_calls)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(SECONDS)
+    assert len(ended) == 2 * n_calls
+    (text,) = filter(None, ended)
+    assert "give it a larger max_connections" in text
+
+
 # -------------------------------------------------------------------------- the way to the server
 
 
-@ERAS
-def test_http_2_carries_calls_on_one_connection(
-    revisions: tuple[str, ...], caplog: pytest.LogCaptureFixture
-) -> None:
-    """Where one thread reads for all, a stream beside calls would keep them waiting."""
+def test_http_2_is_refused() -> None:
+    """One thread of httpx2 reads for all there, so that calls would wait for each other."""
     with (
         serving_http2() as url,
-        httpx2.Client(http1=False, http2=True, limits=ONE_CONNECTION) as http,
-        connect_http(url, info=INFO, http=http, revisions=revisions) as client,
+        httpx2.Client(http1=False, http2=True) as http,
+        pytest.raises(ConnectionLost, match="give the httpx2 client http2=False"),
+        connect_http(url, info=INFO, http=http),
     ):
-        for _ in range(3):
-            assert echo(client) == "a"
-    assert any("HTTP/2" in text for text in caplog.messages) == (revisions == LEGACY)
+        pass
 
 
 def test_proxy_that_refuses_is_said_to_be_the_cause() -> None:
-    """And not the server, which was never asked; its own words are not repeated."""
+    """The error must blame the proxy and not the server, and must not repeat the text of the
+    proxy."""
     with (
         proxying(credentials="ann:pw") as proxy,
         httpx2.Client(proxy=proxy.url) as http,
@@ -271,12 +426,20 @@ def test_proxy_that_refuses_is_said_to_be_the_cause() -> None:
 def test_proxy_of_the_environment_is_used(
     monkeypatch: pytest.MonkeyPatch, certificate: str
 ) -> None:
-    """In the clear and as a tunnel, with calls that are cancelled."""
+    """Calls go through the proxy, in plain text and in a tunnel, and can be cancelled there."""
     inside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     inside.load_cert_chain(certificate)
     outside = ssl.create_default_context(cafile=certificate)
     outside.check_hostname = False
     monkeypatch.delenv("no_proxy", raising=False)
+    looked_up: list[object] = []
+    look_up: Any = socket.getaddrinfo
+
+    def spied(host: object, *more: Any, **named: Any) -> Any:
+        looked_up.append(host)
+        return look_up(host, *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", spied)
     slow: JSONObject = {"name": "slow", "arguments": {"seconds": 60}}
     for tls in (None, inside):
         with proxying() as proxy, served(handle, hosts=[HOST], tls=tls) as server:
@@ -290,11 +453,24 @@ def test_proxy_of_the_environment_is_used(
                         client.request("tools/call", slow, timeout=0.2)
             where = f"POST {url}" if tls is None else f"CONNECT {HOST}:{server.port}"
             assert proxy.asked[0] == where
+    assert HOST not in looked_up  # its name may be known to the proxy alone
+
+
+def test_proxy_that_is_down_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its user looks for the fault at the server."""
+    monkeypatch.setenv("all_proxy", "http://ann:pw@127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    with (
+        pytest.raises(ConnectionLost, match=r"to the proxy 127\.0\.0\.1:1 has failed: \[Errno"),
+        connect_http(f"http://{HOST}/mcp", info=INFO),
+    ):
+        pass
 
 
 @pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "gopher://127.0.0.1:1"])
 def test_proxy_of_a_kind_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
-    """One sentence, before anything is opened."""
+    """A proxy of an unsupported kind must be refused in one sentence before a connection is
+    opened."""
     monkeypatch.setenv("all_proxy", proxy)
     monkeypatch.delenv("no_proxy", raising=False)
     with (
@@ -305,7 +481,7 @@ def test_proxy_of_a_kind_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch, pr
 
 
 def test_certificates_of_both_sides_are_checked(certificate: str) -> None:
-    """A client certificate is a matter of the client."""
+    """A client certificate that is set on the caller's httpx2 client must be used."""
     inside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     inside.load_cert_chain(certificate)
     inside.load_verify_locations(certificate)
@@ -329,7 +505,8 @@ def test_certificates_of_both_sides_are_checked(certificate: str) -> None:
 
 
 def test_without_httpx2_the_extra_is_named() -> None:
-    """The library keeps no sockets of its own there."""
+    """Without httpx2 the blocking client has no HTTP, so the error must name the extra to
+    install."""
     program = f"""
 import sys
 sys.modules["httpx2"] = None
@@ -343,10 +520,10 @@ with connect_http("http://127.0.0.1:1/mcp", info={INFO!r}):
 
 @ERAS
 def test_threads_share_a_client_of_the_caller(revisions: tuple[str, ...]) -> None:
-    """And calls of one that are given up end those of no other."""
+    """A call that one thread gives up must not end the calls of other threads."""
     limits = HTTPClientLimits(requests=4)
     answers: dict[int, list[str]] = {number: [] for number in range(8)}
-    slow: JSONObject = {"name": "slow", "arguments": {"seconds": 60}}
+    slow: JSONObject = {"name": "slow", "arguments": {"seconds": 0.3}}
     with (
         served(handle) as server,
         connecting(server, limits=limits, revisions=revisions) as client,
@@ -368,7 +545,7 @@ def test_threads_share_a_client_of_the_caller(revisions: tuple[str, ...]) -> Non
 
 
 def test_call_is_interrupted_within_a_proxy_of_the_callers_client() -> None:
-    """Ctrl-C comes between the steps, whatever the way to the server is."""
+    """Ctrl-C must interrupt a call between its steps, whatever transport the client uses."""
     told: list[str] = []
 
     def interrupt() -> None:

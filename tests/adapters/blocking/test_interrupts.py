@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import IO
@@ -30,7 +31,7 @@ TRANSPORTS = pytest.mark.parametrize("transport", ["stdio", "http"])
 def calling(
     what: str, transport: str = "stdio"
 ) -> Generator[tuple["subprocess.Popen[str]", IO[str]], None, None]:
-    """A program that calls, until it says that it waits."""
+    """A program that makes a call and prints a line as soon as it waits."""
     command = [sys.executable, "-m", "tests.support.programs.interrupted_caller", what, transport]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
@@ -49,7 +50,7 @@ def calling(
 def test_interrupted_call_is_cancelled_and_the_next_one_is_answered(
     what: str, transport: str
 ) -> None:
-    """The handler of the server has seen the cancellation when the next call is served."""
+    """The handler of the server must see the cancellation before the next call is served."""
     with calling(what, transport) as (process, output):
         process.send_signal(signal.SIGINT)
         assert output.read().split("\n") == ["interrupted cancelled", "end", ""]
@@ -57,28 +58,28 @@ def test_interrupted_call_is_cancelled_and_the_next_one_is_answered(
 
 @TRANSPORTS
 def test_interruption_of_a_handler_ends_the_call_and_answers_the_server(transport: str) -> None:
-    """A person who is asked presses Ctrl-C: the server must not wait for ever."""
+    """A user who is asked may press Ctrl-C: the server must still get a response."""
     with calling("asked", transport) as (process, output):
         process.send_signal(signal.SIGINT)
         assert output.read().split("\n") == ["at the question", "interrupted on", "end", ""]
 
 
 def test_interruption_of_the_start_leaves_nothing() -> None:
-    """The commonest moment: the server does not answer, and its user sees that."""
+    """Users press Ctrl-C when a server does not answer: no process may be left."""
     with calling("opening") as (process, output):
         process.send_signal(signal.SIGINT)
         assert output.read().split("\n") == ["KeyboardInterrupt", "end", ""]
 
 
 def test_handler_of_the_application_is_called_and_put_back() -> None:
-    """Programs with a SIGINT of their own keep it."""
+    """An application with its own SIGINT handler must keep it."""
     with calling("own_handler") as (_, output):
         assert output.read().split("\n") == ["heard", "heard", "heard", "3 3 True", "end", ""]
 
 
 @TRANSPORTS
 def test_interruptions_at_any_point_break_nothing(transport: str) -> None:
-    """The signal comes between any two instructions, also within the core."""
+    """A signal may come between any two instructions, also within the core."""
     with calling("storm", transport) as (process, output):
         said = ""
         while not said:
@@ -90,8 +91,9 @@ def test_interruptions_at_any_point_break_nothing(transport: str) -> None:
 
 
 class Interrupting:
-    """Raises SIGINT once, at one of the points at which Python looks for signals: at the beginning
-    of a function, and when one of C returns."""
+    """Raises SIGINT once, at one of the points at which Python looks for signals: at the start of a
+    function, and when a C function returns.
+    """
 
     def __init__(self, point: int) -> None:
         self._left = point
@@ -109,7 +111,7 @@ class Interrupting:
 
 
 def interrupted_at_its_end(connecting: Callable[[], AbstractContextManager[Client]]) -> int:
-    """Open clients, and interrupt the end of each at another point; how often that was heard."""
+    """Open clients and interrupt the end of each at another point; returns how many raised."""
     heard = 0
     for point in range(1, 25, 2):
         interrupting = Interrupting(point)
@@ -126,7 +128,8 @@ def interrupted_at_its_end(connecting: Callable[[], AbstractContextManager[Clien
 
 
 def test_interruption_of_the_end_leaves_no_process() -> None:
-    """Who is impatient presses it twice: the second one comes while the first is on its way."""
+    """Impatient users press Ctrl-C twice: the second signal comes while the first is being
+    handled."""
     before = descriptors()
     assert interrupted_at_its_end(partial(connect_stdio, bad("fragile"), info=INFO)) == 12
     assert not has_children()
@@ -134,23 +137,23 @@ def test_interruption_of_the_end_leaves_no_process() -> None:
 
 
 def test_interruption_of_the_end_leaves_no_session() -> None:
-    """The other threads would wait on, and the server would keep it."""
+    """An interrupted end must wake the other threads and end the session on the server."""
     with listening(server("trio", "http")) as url:
         before = descriptors()
         assert interrupted_at_its_end(partial(connect_http, url, info=INFO)) == 12
         assert descriptors() <= before
 
 
-def test_interruption_while_a_client_is_made_leaves_no_sockets() -> None:
-    """Ctrl-C may come before there is anything to leave: nobody else closes them then."""
+@pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.proof)])
+def test_interruption_while_a_client_is_made_leaves_no_sockets(step: int) -> None:
+    """If Ctrl-C comes before the block is entered, the sockets must be closed all the same."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/mcp"  # and nobody is there
     with pytest.raises(ConnectionLost), connect_http(url, info=INFO):  # imports what it needs
         pass
     before = descriptors()
-    point = ends = 0
-    while not ends:
-        point += 1
+    ends = 0
+    for point in count(1, step):
         interrupting = Interrupting(point)
         try:
             interrupting.begin()
@@ -164,11 +167,13 @@ def test_interruption_while_a_client_is_made_leaves_no_sockets() -> None:
             sys.setprofile(None)
         gc.collect(0)
         assert descriptors() <= before, point
+        if ends:
+            break
     assert ends > 100
 
 
 def test_handler_that_goes_on_is_interrupted_again() -> None:
-    """A prompt that asks once more, and waits for an answer, must not be deaf from then on."""
+    """A prompt that asks once more after Ctrl-C must be interruptible again."""
     heard: list[int] = []
 
     def on_progress(*_: object) -> None:
@@ -199,7 +204,7 @@ class Opening:
 
 
 def test_interrupted_start_of_a_server_anew_is_not_counted(tmp_path: Path) -> None:
-    """The server was not at fault, and the next call starts it again."""
+    """An interrupted restart is not the server's fault, so the next call must start it again."""
     broken, trace = tmp_path / "broken", Opening()
     with connect_stdio(bad("fragile", str(broken)), info=INFO, restarts=1, trace=trace) as client:
         with pytest.raises(ConnectionLost):
@@ -213,7 +218,7 @@ def test_interrupted_start_of_a_server_anew_is_not_counted(tmp_path: Path) -> No
 
 @TRANSPORTS
 def test_process_that_is_forked_leaves_the_connection_alone(transport: str) -> None:
-    """It may end in any way: neither the server nor the session is its own."""
+    """The end of a forked process must not end the server or the session of its parent."""
     command = [sys.executable, "-m", "tests.support.programs.forking_caller", transport]
     run = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=SECONDS)
     forked = "the connection belongs to the process that has forked this one"
@@ -228,7 +233,9 @@ def test_process_that_is_forked_leaves_the_connection_alone(transport: str) -> N
 def test_process_that_is_forked_waits_for_no_thread_of_the_other_one(
     what: str, said: list[str]
 ) -> None:
-    """What such a thread holds, or has put in the place of something, stays so for ever there."""
+    """Locks that another thread held at the time of the fork stay locked in the forked process for
+    ever.
+    """
     command = [sys.executable, "-m", "tests.support.programs.forking_caller", what]
     run = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=SECONDS)
     assert run.stdout.splitlines() == said
@@ -236,7 +243,9 @@ def test_process_that_is_forked_waits_for_no_thread_of_the_other_one(
 
 
 def test_sub_interpreter_can_call() -> None:
-    """As below mod_wsgi: it has a main thread of its own, and yet no handlers of signals."""
+    """Below mod_wsgi, code runs in the main thread of a sub-interpreter, where signal handlers
+    cannot be set.
+    """
     command = [sys.executable, "-m", "tests.support.programs.sub_interpreter"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
     assert run.stdout.splitlines() == ["echo over stdio", "echo over http", "end"], run.stderr

@@ -53,7 +53,7 @@ def served(name: str = "one thread", **options: Any) -> Generator[Client, None, 
 
 
 def test_handlers_run_at_once_in_as_many_threads_as_are_wanted() -> None:
-    """Two that wait for each other would else wait for ever."""
+    """Two handlers that wait for each other would wait for ever in one thread."""
     with served("threads") as client:
         calls = [InThread(partial(text, client, "meet")) for _ in range(2)]
         assert [call.result() for call in calls] == ["met", "met"]
@@ -61,7 +61,9 @@ def test_handlers_run_at_once_in_as_many_threads_as_are_wanted() -> None:
 
 @pytest.mark.parametrize("name", ["one thread", "threads"])
 def test_busy_handler_learns_of_cancellation_when_it_reports(name: str) -> None:
-    """In one thread nothing is read but by looking; in several, another one reads."""
+    """With one thread, input is read only when the handler calls the library; with several, another
+    thread reads.
+    """
     lines: list[str] = []
     with served(name, on_stderr=lines.append) as client:
         with pytest.raises(RequestTimeout):
@@ -71,7 +73,7 @@ def test_busy_handler_learns_of_cancellation_when_it_reports(name: str) -> None:
 
 
 def test_call_that_is_over_asks_nobody_and_does_not_sleep() -> None:
-    """The client would not know what the question is about."""
+    """A question outside of an open call would mean nothing to the client."""
     lines: list[str] = []
     with served(
         revisions=[LEGACY],
@@ -88,7 +90,7 @@ def test_call_that_is_over_asks_nobody_and_does_not_sleep() -> None:
 def test_handler_that_hangs_does_not_keep_a_server_whose_input_has_ended(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A thread cannot be ended from outside, but nobody has to wait for it."""
+    """A thread cannot be ended from outside, but the process must not wait for it."""
     with served("threads", terminate_after=30) as client:
         with pytest.raises(RequestTimeout):
             client.request(*call_tool("block"), timeout=0.1)
@@ -98,7 +100,7 @@ def test_handler_that_hangs_does_not_keep_a_server_whose_input_has_ended(
 
 @pytest.mark.parametrize("name", ["one thread", "threads"])
 def test_handler_that_ends_the_program_ends_it(name: str) -> None:
-    """Whichever thread it runs in."""
+    """`sys.exit` in a handler must end the program, whichever thread it runs in."""
     with served(name, stderr="capture", terminate_after=30) as client:
         with pytest.raises(PeerError):  # it is the handler that has failed
             text(client, "exit")
@@ -112,7 +114,9 @@ def test_handler_that_ends_the_program_ends_it(name: str) -> None:
 
 
 def test_server_logs_and_publishes_outside_of_calls() -> None:
-    """Records of `logging` go to the client, and changes to who has subscribed."""
+    """Records of `logging` must go to the client, and changes to its subscriptions, without an open
+    call.
+    """
     told: list[tuple[str, object]] = []
 
     def on_notification(method: str, params: JSONObject) -> None:
@@ -129,7 +133,7 @@ def test_server_logs_and_publishes_outside_of_calls() -> None:
 
 
 def test_handler_of_log_records_does_not_stand_in_the_way_of_what_the_library_logs() -> None:
-    """Whoever reads would wait for the thread that logs, and that one for whoever reads."""
+    """The reading thread would wait for a thread that logs, and that thread for the reading one."""
     process = subprocess.Popen(
         command("threads"),
         stdin=subprocess.PIPE,
@@ -152,7 +156,7 @@ def test_handler_of_log_records_does_not_stand_in_the_way_of_what_the_library_lo
 
 
 def test_server_ends_a_subscription() -> None:
-    """The loop over its changes ends, and nothing is raised."""
+    """When the server ends a subscription, the loop over its changes must end without an error."""
     with (
         served(revisions=[MODERN]) as client,
         client.listen({"resourceSubscriptions": ["file:///a"]}) as changes,
@@ -171,7 +175,7 @@ def line(id: int, method: str, **params: object) -> bytes:
 
 
 def script(name: str, *, calls: int = 1, **arguments: object) -> bytes:
-    """A handshake, and some calls, as a client would write them."""
+    """The lines of a client: a handshake and some calls."""
     opening = line(0, "initialize", protocolVersion=LEGACY, capabilities={}, clientInfo=INFO)
     ready = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode() + b"\n"
     return (
@@ -192,7 +196,9 @@ def ids(output: bytes) -> list[int]:
 def test_everything_that_was_read_is_answered_whatever_the_streams_are(
     kind: str, tmp_path: Path
 ) -> None:
-    """A shell connects what it likes; half of an answer would be worse than none."""
+    """A shell may connect pipes, files or terminals; every request must get a complete response on
+    each.
+    """
     data = script("echo", calls=20, text="x" * 100_000)
 
     launch: Any = subprocess.run
@@ -223,7 +229,7 @@ def test_everything_that_was_read_is_answered_whatever_the_streams_are(
 
 
 def test_what_a_handler_prints_goes_to_standard_error() -> None:
-    """One stray `print` would break the conversation."""
+    """One stray `print` to standard output would break the conversation."""
     done = subprocess.run(
         command("printing"), input=script("print"), capture_output=True, cwd=ROOT, timeout=SECONDS
     )
@@ -233,7 +239,9 @@ def test_what_a_handler_prints_goes_to_standard_error() -> None:
 
 
 def test_server_whose_client_reads_nothing_holds_requests_back_and_ends() -> None:
-    """Memory is bounded by what the client leaves unread, and its end is noticed."""
+    """Memory must be bounded while the client does not read, and the end of the client must be
+    noticed.
+    """
     process = subprocess.Popen(
         command("unread"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
     )
@@ -246,7 +254,7 @@ def test_server_whose_client_reads_nothing_holds_requests_back_and_ends() -> Non
 
 
 def test_server_whose_client_is_gone_ends_quietly() -> None:
-    """A broken pipe is no news to anybody."""
+    """A broken pipe at the end must not print a traceback."""
     process = subprocess.Popen(
         command("gone"),
         stdin=subprocess.PIPE,
@@ -266,7 +274,7 @@ def test_server_whose_client_is_gone_ends_quietly() -> None:
 
 
 def test_interrupted_server_ends() -> None:
-    """Ctrl-C in its terminal."""
+    """Ctrl-C in the terminal must end the server."""
     process = subprocess.Popen(
         command("interrupted"),
         stdin=subprocess.PIPE,
@@ -287,7 +295,7 @@ def test_interrupted_server_ends() -> None:
 
 
 def test_server_without_standard_input_says_so() -> None:
-    """The free descriptor is some other file by then: to use it would break something else."""
+    """Descriptor 0 may belong to some other file by then, which must not be read."""
     done = subprocess.run(
         ["sh", "-c", 'exec "$@" <&-', "sh", *command("closed")],
         capture_output=True,

@@ -19,7 +19,9 @@ SECONDS = 30
 
 @pytest.mark.parametrize("adapter", ["blocking", "trio"])
 def test_each_thread_gets_its_own_answers(adapter: str) -> None:
-    """One answer in the wrong hands, or one lost wake-up in thousands of calls, is too many."""
+    """A response that goes to the wrong thread, or one lost wake-up in thousands of calls, would
+    hang a caller.
+    """
 
     def ask(thread: int) -> int:
         for number in range(CALLS):
@@ -33,7 +35,7 @@ def test_each_thread_gets_its_own_answers(adapter: str) -> None:
 
 
 def test_handler_of_progress_holds_up_its_own_thread_only() -> None:
-    """Answers of the others are read meanwhile, by one of them."""
+    """While one thread is held up in `on_progress`, another thread must read the responses."""
     others_are_done = threading.Event()
     has_come = threading.Event()
 
@@ -53,7 +55,7 @@ def test_handler_of_progress_holds_up_its_own_thread_only() -> None:
 
 
 def test_handler_of_requests_holds_up_one_thread_only() -> None:
-    """A person may take an hour to answer, in whichever thread it is that asks."""
+    """A user may take an hour to answer a question, which must hold up one thread only."""
     others_are_done = threading.Event()
     is_asked = threading.Event()
 
@@ -75,7 +77,7 @@ def test_handler_of_requests_holds_up_one_thread_only() -> None:
 
 
 def test_poll_ends_when_another_thread_has_handled_what_came() -> None:
-    """A program that polls for news must not sleep on because it has come to another thread."""
+    """A thread in `poll` must not sleep on because another thread has handled the message."""
     handling, go = threading.Event(), threading.Event()
     readers: list[int] = []
     polled: list[bool] = []
@@ -108,7 +110,7 @@ def test_poll_ends_when_another_thread_has_handled_what_came() -> None:
 
 
 def test_timeout_of_a_thread_that_does_not_read_is_kept() -> None:
-    """The thread that reads has all the time, but the other one has not."""
+    """A thread that waits while another one reads must still time out in time."""
     with talking("trio") as client:
         patient = InThread(partial(client.request, *call_tool("hang"), timeout=30))
         while not text(client, "echo", text="x"):
@@ -123,7 +125,8 @@ def test_timeout_of_a_thread_that_does_not_read_is_kept() -> None:
 
 
 def test_threads_that_wait_when_the_block_is_left_are_told() -> None:
-    """The owner ends the client for all threads, and its descriptors are not used afterwards."""
+    """The end of the block must wake all threads, and no thread may use its descriptors
+    afterwards."""
     with talking() as client:
         has_begun = threading.Event()
         threads = [
@@ -141,7 +144,8 @@ def test_threads_that_wait_when_the_block_is_left_are_told() -> None:
 
 
 def test_thread_that_finds_no_room_waits_for_it_in_its_turn() -> None:
-    """What nobody reads must not pile up, and its time is that of the request."""
+    """Unsent output must not grow without bound, and the wait for room counts towards the
+    timeout."""
     with connect_stdio(bad("unreading"), info=INFO, terminate_after=0.1) as client:
 
         def ask(_: int) -> None:
@@ -153,7 +157,7 @@ def test_thread_that_finds_no_room_waits_for_it_in_its_turn() -> None:
 
 
 def test_threads_that_find_the_server_gone_share_one_new_process() -> None:
-    """One of them starts it, and the others use it."""
+    """One thread must restart the server, and the others use it."""
     with connect_stdio(bad("fragile"), info=INFO, restarts=1) as client:
         with pytest.raises(ConnectionLost):
             client.request(*call_bad("die"))

@@ -88,7 +88,8 @@ def on_hypercorn(port: int) -> None:
     asyncio.run(server.serve(asgi, config))
 
 
-def on_threads(port: int) -> None:
+def threads_server(port: int, app: Any) -> Any:
+    """A server of the standard library, with a thread for each connection."""
     import socketserver
     from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
@@ -99,7 +100,11 @@ def on_threads(port: int) -> None:
     class Quiet(WSGIRequestHandler):
         def log_message(self, format: str, *args: object) -> None: ...
 
-    make_server("127.0.0.1", port, whole, Server, Quiet).serve_forever()
+    return make_server("127.0.0.1", port, app, Server, Quiet)
+
+
+def on_threads(port: int) -> None:
+    threads_server(port, whole).serve_forever()
 
 
 def on_waitress(port: int) -> None:
@@ -123,7 +128,7 @@ def on_gunicorn(port: int, *options: str) -> None:
 
 
 def become(module: str, *options: str) -> None:
-    """Go on as another program, in this process."""
+    """Replace this process by another program."""
     os.execv(sys.executable, [sys.executable, "-m", module, *options])
 
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol
 
+import attrs
 import trio
 
 import sansmcp_io.asyncio
@@ -24,6 +25,7 @@ from sansmcp_io.trio import HTTPServer
 INFO = {"name": "everywhere", "version": "1.0"}
 CAPABILITIES: JSONObject = {"tools": {"listChanged": True}, "logging": {}}
 NAMES = [f"tool {number:02}" for number in range(25)]
+HINTS: JSONObject = {"ttlMs": 600_000, "cacheScope": "public"}
 TOOLS: list[JSONObject] = [{"name": name, "inputSchema": {"type": "object"}} for name in NAMES]
 
 
@@ -42,12 +44,23 @@ HANGING: list["AnyCall"] = []
 """The calls of `hang` in this process that have begun and not ended."""
 
 
+@attrs.frozen
+class Shown:
+    """A result as a class of the program."""
+
+    content: list[object]
+    isError: bool | None = None
+
+
+Returned = JSONObject | RequireInput | Shown
+
+
 class AnyServer(Protocol):
     def publish(self, change: ToolsListChanged) -> bool: ...
 
 
 class AnyCall(Protocol):
-    """What the handler uses of a call, on every adapter."""
+    """The members of a call that the handler uses, on every adapter."""
 
     @property
     def method(self) -> str: ...
@@ -64,7 +77,7 @@ class AnyCall(Protocol):
 
 
 class Waiting(Protocol):
-    """What is awaited in the handler, on one adapter."""
+    """The waits of the handler, on one adapter."""
 
     async def ask(self, call: Any, method: str, **options: Any) -> JSONObject: ...
     async def until_cancelled(self, call: Any) -> None: ...
@@ -97,17 +110,22 @@ def text(value: str) -> JSONObject:
     return {"content": [{"type": "text", "text": value}]}
 
 
-async def handle(waiting: Waiting, seen: list[str], call: AnyCall) -> JSONObject | RequireInput:
-    """Do what the name of the tool says."""
+async def handle(waiting: Waiting, seen: list[str], call: AnyCall) -> Returned:
+    """Do what the name of the tool says, such as fail, ask or hang."""
     if call.method == "tools/list":
         page, cursor = paginate(
             TOOLS, call.params.get("cursor"), key=lambda tool: tool["name"], size=10
         )
-        return {"tools": page} if cursor is None else {"tools": page, "nextCursor": cursor}
+        listed: JSONObject = {"tools": page, **(HINTS if call.revision == "2026-07-28" else {})}
+        return listed if cursor is None else {**listed, "nextCursor": cursor}
     arguments: JSONObject = call.params.get("arguments") or {}
     match call.params["name"]:
         case "echo":
             return text(arguments["text"])
+        case "object":
+            return Shown(text("shown")["content"])
+        case "odd object":
+            return Shown([arguments, b"a secret of the server"])
         case "revision":
             return text(str(call.revision))
         case "fail":
@@ -159,7 +177,7 @@ async def handle(waiting: Waiting, seen: list[str], call: AnyCall) -> JSONObject
 
 
 async def refusal(waiting: Waiting, way: Any) -> str:
-    """Why the client cannot be asked in this way."""
+    """The text of the error with which `call.request` refuses."""
     try:
         await waiting.ask(way, "roots/list")
     except LocalProtocolError as error:
@@ -168,7 +186,7 @@ async def refusal(waiting: Waiting, way: Any) -> str:
 
 
 def notify(server: Any) -> str:
-    """Why the client cannot be told something in this way."""
+    """The text of the error with which `call.notify` refuses."""
     try:
         server.notify("notifications/custom")
     except LocalProtocolError as error:
@@ -177,7 +195,7 @@ def notify(server: Any) -> str:
 
 
 async def failure_of_on_progress(waiting: Waiting, call: Any, is_async: bool) -> str:
-    """Ask with an `on_progress` that fails, and say what came out of the call."""
+    """Ask with an `on_progress` that raises, and return the exception that the call raised."""
 
     async def run(progress: float, total: float | None, message: str | None) -> None:
         raise AssertionError("this is not to be called")
@@ -193,7 +211,7 @@ async def failure_of_on_progress(waiting: Waiting, call: Any, is_async: bool) ->
 
 
 async def hang(waiting: Waiting, seen: list[str], call: AnyCall) -> JSONObject:
-    """Wait until the client gives up, and remember that it did."""
+    """Wait until the client cancels, and count the cancellation."""
     HANGING.append(call)
     call.progress(1)
     try:
@@ -216,7 +234,7 @@ def step(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 class Listening:
-    """Says where the server is, in the way of each loop."""
+    """Prints the port of the server as soon as it listens, in the way of each loop."""
 
     def started(self, server: HTTPServer) -> None:
         print(server.port, flush=True)

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
@@ -19,9 +18,11 @@ import sansmcp_io.blocking
 import sansmcp_io.trio
 from sansmcp import JSONObject, Peer
 from tests.adapters.everywhere.server import Blocking, OnAsyncio, OnTrio, Waiting, step
+from tests.support.forks import Forked, forked_command
 from tests.support.processes import ROOT
 
 INFO: Final = {"name": "tests", "version": "1.0"}
+SERVER: Final = "tests.adapters.everywhere.server"
 SECONDS: Final = 60
 """After this, a test has hung."""
 Body = Callable[[], Coroutine[Any, Any, None]]
@@ -37,19 +38,19 @@ class Changes(Protocol):
 
 
 class Client(Protocol):
-    """What the tests use of a client."""
+    """The methods of a client that the tests use."""
 
     @property
     def peer(self) -> Peer: ...
     async def request(self, method: str, params: Any = None, **options: Any) -> JSONObject: ...
     async def items(self, method: str) -> list[Any]: ...
     async def ping(self) -> float: ...
-    async def give_up(self, method: str, params: JSONObject) -> None:
-        """Ask, and give up as the user of this adapter would, at the first sign of progress."""
+    async def call_and_cancel(self, method: str, params: JSONObject) -> None:
+        """Call, and cancel the call at the first progress as callers of this adapter do."""
         ...
 
     async def until_told(self, told: list[Any]) -> None:
-        """Wait for a notification, without asking anything."""
+        """Wait for a notification without making a request."""
         ...
 
     def listen(self, notifications: JSONObject) -> AbstractAsyncContextManager[Changes]: ...
@@ -74,31 +75,41 @@ class Shim(Protocol):
         ...
 
     async def at_once(self, *bodies: Body) -> None:
-        """Do several things at once, and raise what one of them raises."""
+        """Run several functions concurrently, and raise what one of them raises."""
         ...
 
 
 def called(
     function: Callable[[], object], progress: float, total: float | None, message: str | None
 ) -> None:
-    """With a function bound to it, a handler of progress that calls it."""
+    """A function with a handler of progress that calls it."""
     function()
 
 
 def server(adapter: str, transport: str = "stdio") -> list[str]:
-    return [sys.executable, "-m", "tests.adapters.everywhere.server", adapter, transport]
+    return [sys.executable, "-m", SERVER, adapter, transport]
+
+
+def forked(adapter: str, transport: str) -> list[str]:
+    """The same server, forked by a process that has imported what it needs."""
+    if transport == "http":  # see `listening`
+        return server(adapter, transport)
+    return forked_command(SERVER, adapter, transport)
 
 
 @contextmanager
 def listening(command: list[str]) -> Generator[str, None, None]:
-    """The URL of a server, which is a process; or that of one which is running already."""
+    """The URL of a server: of a new process, or of a server that runs already."""
     if command[0].startswith("http://"):
         yield command[0]
         return
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
-        assert process.stdout is not None
+    our_out, their_out = os.pipe()
+    streams = [os.open(os.devnull, os.O_RDONLY), their_out, os.dup(2)]
+    _, _, module, *arguments = command
+    process = Forked(module, arguments, streams, cwd=ROOT)
+    with os.fdopen(our_out) as stdout:
         try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+            yield f"http://127.0.0.1:{int(stdout.readline())}/mcp"
         finally:
             process.kill()
 
@@ -135,7 +146,7 @@ class TrioClient:
     async def ping(self) -> float:
         return await self._client.ping()
 
-    async def give_up(self, method: str, params: JSONObject) -> None:
+    async def call_and_cancel(self, method: str, params: JSONObject) -> None:
         with trio.CancelScope() as scope:
             await self._client.request(method, params, on_progress=partial(called, scope.cancel))
         assert scope.cancelled_caught
@@ -208,9 +219,9 @@ class TrioHTTPXShim(TrioHTTPShim):
 
 
 class AsyncioClient(TrioClient):
-    """The client is the same class; what differs is how somebody waits and gives up."""
+    """The same client class on asyncio, where waiting and giving up are written differently."""
 
-    async def give_up(self, method: str, params: JSONObject) -> None:
+    async def call_and_cancel(self, method: str, params: JSONObject) -> None:
         task = asyncio.current_task()
         assert task is not None
         try:
@@ -313,8 +324,8 @@ class BlockingClient:
     async def ping(self) -> float:
         return self._client.ping()
 
-    async def give_up(self, method: str, params: JSONObject) -> None:
-        """Ctrl-C: the signal comes to this process, and at a point that nobody chooses."""
+    async def call_and_cancel(self, method: str, params: JSONObject) -> None:
+        """Call, and cancel by Ctrl-C: the signal reaches this process at an arbitrary point."""
         try:
             self._client.request(
                 method,
@@ -390,19 +401,21 @@ class BlockingHTTPShim(BlockingShim):
 
 
 class BlockingHTTPXShim(BlockingHTTPShim):
-    """A client of httpx2 that all threads share carries the exchanges."""
+    """One httpx2 client that all threads share carries the exchanges."""
 
     @asynccontextmanager
     async def connect(
         self, command: list[str], **options: Any
     ) -> AsyncGenerator[BlockingClient, None]:
-        with httpx2.Client() as http:
+        # A call on a connection that httpx2 has kept could not be cancelled before its response.
+        limits = httpx2.Limits(max_keepalive_connections=0)
+        with httpx2.Client(limits=limits) as http:
             async with super().connect(command, http=http, **options) as client:
                 yield client
 
 
 def answered(on_request: RequestHandler, call: Any) -> JSONObject:
-    """Call a handler that never suspends."""
+    """Run a handler that never suspends."""
     answer: JSONObject = step(coroutine(on_request(Blocking(), call)))
     return answer
 

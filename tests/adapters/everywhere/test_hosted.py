@@ -1,6 +1,6 @@
 """The shared tests on ASGI and WSGI servers of other projects, which serve the shared handler.
 
-The client is that of trio. What differs for servers without sessions is told below the rest.
+The client is that of trio. Tests of servers without sessions are at the end.
 """
 
 import socket
@@ -33,7 +33,7 @@ from tests.adapters.everywhere.test_everywhere import (
     call_tool,
     list_roots,
     test_both_sides_write_more_than_pipes_hold,
-    test_caller_that_gives_up_cancels_the_handler,
+    test_caller_that_is_cancelled_cancels_the_handler,
     test_calls_and_their_errors,
     test_changes_are_told_between_calls,
     test_client_asks_within_what_it_is_asked,
@@ -64,7 +64,7 @@ WITH_SESSIONS = [name for name in SERVERS if name != STATELESS]
 
 __all__ = [
     "test_both_sides_write_more_than_pipes_hold",
-    "test_caller_that_gives_up_cancels_the_handler",
+    "test_caller_that_is_cancelled_cancels_the_handler",
     "test_calls_and_their_errors",
     "test_changes_are_told_between_calls",
     "test_client_asks_within_what_it_is_asked",
@@ -87,7 +87,7 @@ __all__ = [
 
 @contextmanager
 def running(name: str) -> Generator[str, None, None]:
-    """Such a server, and where it is."""
+    """A server of another project: its process and its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -121,7 +121,7 @@ def wait_for(port: int) -> None:
 
 
 class Hosted(TrioShim):
-    """The client of trio, on a server that is there already."""
+    """The client of trio, on a server that runs already."""
 
     @asynccontextmanager
     async def connect(
@@ -155,13 +155,13 @@ def any_serving(serving: list[str]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def stateless() -> Generator[list[str], None, None]:
-    """One process, one thread, and no session."""
+    """A server with one process, one thread and no sessions."""
     with running(STATELESS) as url:
         yield [url]
 
 
 async def test_changes_come_to_who_has_subscribed(shim: Shim, serving: list[str]) -> None:
-    """They come at once; that nobody reads them any more is found out some time later."""
+    """Changes must arrive at once; the server notices later that the client has left."""
     async with shim.connect(serving, revisions=[MODERN]) as client:
         async with client.listen({"toolsListChanged": True}) as changes:
             assert await text(client, "change") == "True"
@@ -175,7 +175,7 @@ async def test_changes_come_to_who_has_subscribed(shim: Shim, serving: list[str]
 async def test_call_that_takes_too_long_is_cancelled_by_a_message(
     shim: Shim, serving: list[str]
 ) -> None:
-    """With a handshake, it comes in a request of its own."""
+    """In a legacy session the cancellation comes in an HTTP request of its own."""
     await too_long_is_cancelled(shim, serving, LEGACY)
 
 
@@ -183,7 +183,9 @@ async def test_call_that_takes_too_long_is_cancelled_by_a_message(
 async def test_call_that_takes_too_long_is_cancelled_by_leaving(
     shim: Shim, serving: list[str]
 ) -> None:
-    """Without one, the end of the connection says it. A thread would learn it by writing only."""
+    """In 2026-07-28 the end of the connection is the cancellation; a thread notices it only when it
+    writes.
+    """
     await too_long_is_cancelled(shim, serving, MODERN)
 
 
@@ -192,7 +194,8 @@ async def test_call_that_takes_too_long_is_cancelled_by_leaving(
 async def test_server_that_dies_within_a_call_loses_it(
     shim: Shim, name: str, revision: str
 ) -> None:
-    """All that wait learn of it at once. Where somebody starts it again, the client goes on."""
+    """All waiting calls must fail at once; where the server is started again, the client goes
+    on."""
     with running(name) as url:
         async with shim.connect([url], revisions=[revision], get_stream=False) as client:
 
@@ -221,7 +224,7 @@ async def test_server_that_dies_within_a_call_loses_it(
 async def test_client_of_the_official_package_is_served(
     shim: Shim, serving: list[str], mode: str
 ) -> None:
-    """A client that is not ours: what both of ours understood alike could be wrong."""
+    """A client of another project finds the mistakes that our client and our server share."""
     (url,) = serving
     told: list[float] = []
 
@@ -245,7 +248,7 @@ async def on_roots(context: ClientRequestContext) -> types.ListRootsResult:
 async def test_worker_of_one_thread_serves_what_needs_no_session(
     shim: Shim, stateless: list[str], revision: str
 ) -> None:
-    """The simplest of all deployments is enough for calls, errors and progress."""
+    """A worker with one thread must be enough for calls, errors and progress."""
     await test_calls_and_their_errors(shim, stateless, revision)
     await test_listings_are_read_to_their_end(shim, stateless, revision)
     await test_progress_is_told_before_the_answer(shim, stateless, revision)
@@ -256,7 +259,7 @@ async def test_worker_of_one_thread_serves_what_needs_no_session(
 async def test_worker_of_one_thread_answers_many_callers(
     shim: Shim, stateless: list[str], revision: str
 ) -> None:
-    """They wait for each other, and none gets what is another's."""
+    """Callers wait for each other, and each must get its own response."""
     await test_each_of_many_callers_has_its_own_answer(shim, stateless, revision)
     await test_both_sides_write_more_than_pipes_hold(shim, stateless)
 
@@ -264,13 +267,15 @@ async def test_worker_of_one_thread_answers_many_callers(
 async def test_worker_of_one_thread_asks_without_holding_it(
     shim: Shim, stateless: list[str]
 ) -> None:
-    """Where the question is an answer, nobody waits: the next round is another request."""
+    """In 2026-07-28 a question is a result and its answer another request, so no thread has to
+    wait.
+    """
     await test_input_is_given_when_it_is_required(shim, stateless, MODERN)
     await test_modern_client_is_asked_by_require_input_alone(shim, stateless)
 
 
 async def test_client_without_session_is_not_asked(shim: Shim, stateless: list[str]) -> None:
-    """Before 2026-07-28 a question needs a session, and what needs one is refused at once."""
+    """Before 2026-07-28 a question needs a session, so without one it must be refused at once."""
     async with shim.connect(
         stateless, revisions=[LEGACY], capabilities=CAPABILITIES, on_request=list_roots
     ) as client:
@@ -285,7 +290,7 @@ async def test_client_without_session_is_not_asked(shim: Shim, stateless: list[s
 async def test_stream_that_would_last_is_refused_where_threads_are_few(
     shim: Shim, stateless: list[str]
 ) -> None:
-    """It would take the only thread of the worker for as long as the client likes."""
+    """A long stream would take the only thread of the worker for as long as the client likes."""
     async with shim.connect(stateless, revisions=[MODERN]) as client:
         with pytest.raises(PeerError) as caught:
             async with client.listen({"toolsListChanged": True}):

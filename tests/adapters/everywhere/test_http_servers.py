@@ -1,4 +1,4 @@
-"""What callers learn about HTTP servers, good and bad, with every client adapter."""
+"""The errors that callers get from HTTP servers, good and bad, with every client adapter."""
 
 import json
 import threading
@@ -28,12 +28,12 @@ def shim(request: pytest.FixtureRequest) -> Shim:
 
 
 def connecting(shim: Shim, url: str, **options: Any) -> AbstractAsyncContextManager[Client]:
-    """A client of that server."""
+    """Open a client of this server."""
     return shim.connect([url], **options)
 
 
 def opening(reply: Reply) -> Reply:
-    """A server that can be opened in both eras; what is asked then is answered as `reply` says."""
+    """A server that can be opened in both eras, and answers further requests with `reply`."""
 
     def answer(asked: Asked) -> None:
         if asked.message.get("method") == "server/discover":
@@ -45,7 +45,7 @@ def opening(reply: Reply) -> Reply:
 
 
 def error(asked: Asked, code: int, message: str, status: int, **headers: str) -> None:
-    """Answer a request with an error, and a status."""
+    """Answer a request with an error and a status."""
     fields = {name.replace("_", "-"): value for name, value in headers.items()}
     asked.error(code, message, status, fields)
 
@@ -56,7 +56,8 @@ def busy(asked: Asked) -> None:
 
 @ERAS
 async def test_error_says_its_status_and_when_to_come_again(shim: Shim, revision: str) -> None:
-    """Neighbour of case c287: whoever is to wait has to know for how long."""
+    """Neighbour of case c287: a caller that has to retry later needs the time from
+    `Retry-After`."""
     with scripted(opening(busy)) as url:
         async with connecting(shim, url, revisions=[revision]) as client:
             for ask in (client.request("tools/call", ANY), client.items("tools/list")):
@@ -68,7 +69,7 @@ async def test_error_says_its_status_and_when_to_come_again(shim: Shim, revision
 
 @ERAS
 async def test_error_that_opens_nothing_says_its_status_too(shim: Shim, revision: str) -> None:
-    """The start is a request like any other."""
+    """An error that refuses the first request must have its status like any other."""
     with scripted(busy) as url:
         with pytest.raises(PeerError, match="rate limited") as caught:
             async with connecting(shim, url, revisions=[revision]):
@@ -77,7 +78,7 @@ async def test_error_that_opens_nothing_says_its_status_too(shim: Shim, revision
 
 
 async def test_subscription_that_is_refused_says_its_status(shim: Shim) -> None:
-    """It is a request that stays open."""
+    """A refused subscription must raise the error with its status, as a refused call does."""
     with scripted(opening(busy)) as url:
         async with connecting(shim, url, revisions=MODERN_REVISIONS) as client:
             with pytest.raises(PeerError, match="rate limited") as caught:
@@ -87,7 +88,7 @@ async def test_subscription_that_is_refused_says_its_status(shim: Shim) -> None:
 
 
 async def test_error_in_a_good_response_has_its_status(shim: Shim) -> None:
-    """Before 2026-07-28 most errors come with 200."""
+    """Before 2026-07-28 most errors come with status 200, and the exception must say so."""
     reply = opening(lambda asked: error(asked, -32602, "no such tool", 200))
     with scripted(reply) as url:
         async with connecting(shim, url, revisions=LEGACY_REVISIONS) as client:
@@ -110,7 +111,9 @@ async def test_error_in_a_good_response_has_its_status(shim: Shim) -> None:
 async def test_body_that_is_no_answer_says_what_it_is(
     shim: Shim, revision: str, body: bytes, said: str
 ) -> None:
-    """A page of a proxy that calls itself JSON; the log alone has told so far."""
+    """The page of a proxy that claims to be JSON was described in the log alone, and not in the
+    exception.
+    """
     fields = {"content-type": "application/json"}
     with scripted(opening(lambda asked: asked.reply(200, body, fields))) as url:
         async with connecting(shim, url, revisions=[revision]) as client:
@@ -125,7 +128,7 @@ async def test_body_that_is_no_answer_says_what_it_is(
 
 @ERAS
 async def test_result_that_is_refused_can_be_looked_at(shim: Shim, revision: str) -> None:
-    """Neighbour of case c274: the event has it, and the exception that came of it had not."""
+    """Neighbour of case c274: the event had the refused result, but the exception did not."""
     refused: JSONObject = {"content": "no list", "resultType": "complete"}
     with scripted(opening(lambda asked: asked.result(refused))) as url:
         async with connecting(shim, url, revisions=[revision]) as client:
@@ -136,7 +139,7 @@ async def test_result_that_is_refused_can_be_looked_at(shim: Shim, revision: str
 
 @ERAS
 async def test_listing_that_is_refused_says_why(shim: Shim, revision: str) -> None:
-    """Its page had a status, and all that was said is that a page was refused."""
+    """The exception said only that a page was refused, and lost its status."""
     with scripted(opening(lambda asked: asked.reply(502))) as url:
         async with connecting(shim, url, revisions=[revision]) as client:
             with pytest.raises(RequestRefused, match="tools/list with status 502"):
@@ -145,7 +148,7 @@ async def test_listing_that_is_refused_says_why(shim: Shim, revision: str) -> No
 
 @ERAS
 async def test_listing_whose_connection_breaks_says_why(shim: Shim, revision: str) -> None:
-    """A listing fails with the same text as a request."""
+    """A listing must fail with the same text as a request."""
     with scripted(opening(lambda asked: asked.hang_up())) as url:
         async with connecting(shim, url, revisions=[revision]) as client:
             with pytest.raises(ConnectionLost, match="without a response"):
@@ -153,7 +156,7 @@ async def test_listing_whose_connection_breaks_says_why(shim: Shim, revision: st
 
 
 async def test_call_that_is_refused_for_its_session_is_made_in_the_next(shim: Shim) -> None:
-    """The server was started again: the caller had to ask again, although nothing had happened."""
+    """After a restart of the server the caller had to repeat a call that had never run."""
     sessions: list[str] = []
     refused: list[str] = []
 
@@ -184,7 +187,7 @@ async def test_call_that_is_refused_for_its_session_is_made_in_the_next(shim: Sh
 
 
 async def test_call_under_way_when_its_session_is_lost_is_made_in_the_next(shim: Shim) -> None:
-    """The stream of the session was refused first: the call ended as lost, though nobody ran it."""
+    """When the GET stream was refused first, a call that the server had not run ended as lost."""
     sessions = iter("ab")
     is_under_way, is_lost = threading.Event(), threading.Event()
     called: list[str | None] = []
@@ -221,7 +224,7 @@ async def test_call_under_way_when_its_session_is_lost_is_made_in_the_next(shim:
 
 
 async def test_progress_of_call_in_lost_session_comes(shim: Shim) -> None:
-    """Without the progress, a long call runs out of time."""
+    """Without the progress of the repeated call, a long call would time out."""
     is_under_way, is_lost = threading.Event(), threading.Event()
 
     def answer(asked: Asked) -> None:
@@ -264,7 +267,9 @@ async def test_progress_of_call_in_lost_session_comes(shim: Shim) -> None:
 
 
 async def test_call_that_is_refused_for_each_session_names_the_cause(shim: Shim) -> None:
-    """Workers that keep sessions in memory refuse what another one has opened."""
+    """A process that has died is the first cause to look for. If it happens again and again,
+    workers that keep sessions in memory refuse the sessions of each other.
+    """
 
     def answer(asked: Asked) -> None:
         if not asked.open_session("s"):
@@ -272,7 +277,7 @@ async def test_call_that_is_refused_for_each_session_names_the_cause(shim: Shim)
 
     with scripted(answer) as url:
         async with connecting(shim, url, revisions=LEGACY_REVISIONS, get_stream=False) as client:
-            with pytest.raises(ConnectionLost, match="several workers"):
+            with pytest.raises(ConnectionLost, match=r"has died; if this .* several workers"):
                 await client.request("tools/call", ANY)
 
 
@@ -280,7 +285,7 @@ async def test_call_that_is_refused_for_each_session_names_the_cause(shim: Shim)
 
 
 def wanting(token: str) -> Reply:
-    """A server of 2026-07-28 that serves whoever shows this."""
+    """A server of 2026-07-28 that serves requests with this `Authorization` header only."""
 
     def answer(asked: Asked) -> None:
         if asked.headers.get("authorization") != token:
@@ -294,7 +299,7 @@ def wanting(token: str) -> Reply:
 
 
 async def test_headers_may_be_a_mapping(shim: Shim) -> None:
-    """That is how most libraries for HTTP take them: the names were taken for pairs."""
+    """Most HTTP libraries take headers as a mapping; here its names were taken for pairs."""
 
     def show(refused: object) -> dict[str, str]:
         return {"Authorization": "first"}
@@ -307,7 +312,7 @@ async def test_headers_may_be_a_mapping(shim: Shim) -> None:
 
 
 async def test_what_on_unauthorized_raises_is_the_cause_where_somebody_waits(shim: Shim) -> None:
-    """The log alone told of it, and the caller only that the server wants authorization."""
+    """The exception of `on_unauthorized` was only logged, and the caller learned nothing of it."""
 
     def sign_in(refused: object) -> None:
         raise OSError("the keychain is locked")
@@ -325,7 +330,7 @@ async def test_what_on_unauthorized_raises_is_the_cause_where_somebody_waits(shi
 
 
 def closing(times: int, seen: list[str]) -> Reply:
-    """A server that closes a connection so often as it is asked something on it."""
+    """A server that closes a connection this number of times when a request comes on it."""
 
     def answer(asked: Asked) -> None:
         seen.append(asked.message["method"])
@@ -338,7 +343,9 @@ def closing(times: int, seen: list[str]) -> Reply:
 
 
 async def test_request_that_crosses_the_end_of_its_connection_is_made_again(shim: Shim) -> None:
-    """Servers close what is idle; what may be asked twice need not be lost with that."""
+    """Servers close idle connections; a request that may be repeated must not be lost because of
+    that.
+    """
     seen: list[str] = []
     with scripted(closing(1, seen)) as url:
         async with connecting(shim, url, revisions=LEGACY_REVISIONS, get_stream=False) as client:
@@ -347,7 +354,7 @@ async def test_request_that_crosses_the_end_of_its_connection_is_made_again(shim
 
 
 async def test_request_that_is_made_again_is_not_made_a_third_time(shim: Shim) -> None:
-    """A server that fails at it would be asked for ever."""
+    """A server that closes the connection on each attempt would get the request for ever."""
     seen: list[str] = []
     with scripted(closing(10, seen)) as url:
         async with connecting(shim, url, revisions=LEGACY_REVISIONS, get_stream=False) as client:
@@ -357,7 +364,7 @@ async def test_request_that_is_made_again_is_not_made_a_third_time(shim: Shim) -
 
 
 async def test_call_that_crosses_the_end_of_its_connection_is_lost(shim: Shim) -> None:
-    """The server may have run it: only the caller knows whether it may be run twice."""
+    """The server may have run the call, and only the caller knows whether it may run twice."""
     seen: list[str] = []
     with scripted(closing(10, seen)) as url:
         async with connecting(shim, url, revisions=LEGACY_REVISIONS, get_stream=False) as client:
@@ -369,7 +376,7 @@ async def test_call_that_crosses_the_end_of_its_connection_is_lost(shim: Shim) -
 
 
 async def test_conversation_comes_back_when_it_is_asked_again(shim: Shim) -> None:
-    """A server that is down for a minute ended its clients for good."""
+    """A server that was down for a minute ended the conversation of its clients for good."""
     broken: list[int] = []
     sessions: list[str] = []
 
@@ -415,7 +422,7 @@ REFUSALS: list[tuple[int, bytes, dict[str, str]]] = [
 async def test_call_says_why_no_session_could_be_opened(
     shim: Shim, refusal: tuple[int, bytes, dict[str, str]]
 ) -> None:
-    """It said that the session was lost, and hid what the server has answered to `initialize`."""
+    """The error said that the session was lost, and hid the server's response to `initialize`."""
     status, body, headers = refusal
     restarted: list[bool] = []
 
@@ -455,7 +462,7 @@ async def test_call_says_why_no_session_could_be_opened(
 async def test_call_that_may_run_is_lost_where_no_session_could_be_opened(
     shim: Shim, refusal: tuple[int, bytes, dict[str, str]]
 ) -> None:
-    """Whoever asks again after a refusal would have run it twice."""
+    """A caller that repeats a refused call would have run this one twice."""
     status, body, headers = refusal
     restarted, running, done = threading.Event(), threading.Event(), threading.Event()
 
@@ -497,7 +504,7 @@ async def test_call_that_may_run_is_lost_where_no_session_could_be_opened(
 
 
 async def test_call_says_that_nobody_listens_any_more(shim: Shim) -> None:
-    """Without a status, it is a connection that was lost; why is said, too."""
+    """A call without an HTTP status must end as a lost connection, with the cause in its text."""
     restarted: list[bool] = []
 
     def answer(asked: Asked) -> None:

@@ -29,7 +29,7 @@ def name_of(taker: Any) -> str:
 
 @pytest.mark.parametrize("taker", TAKERS, ids=name_of)
 def test_docstrings_describe_each_argument_in_the_order_of_the_signature(taker: Any) -> None:
-    """The reference and `help` show no other place where an argument is described."""
+    """The reference and `help` describe an argument nowhere else."""
     docstring = inspect.getdoc(taker) or ""
     arguments = docstring.partition("Args:\n")[2].partition("\n\n")[0]
 
@@ -39,7 +39,7 @@ def test_docstrings_describe_each_argument_in_the_order_of_the_signature(taker: 
 
 @pytest.mark.parametrize("taker", TAKERS, ids=name_of)
 def test_signatures_name_no_type_variable(taker: Any) -> None:
-    """What a handler is called in the adapter says more than a variable."""
+    """Users must see the type of the adapter's own call, and not a type variable."""
     annotations = [str(p.annotation) for p in inspect.signature(taker).parameters.values()]
 
     assert not [text for text in annotations if re.search(r"\w+T\b", text)]
@@ -57,7 +57,7 @@ def test_an_argument_that_does_not_exist_is_an_error_at_once(taker: Any) -> None
 
 @pytest.mark.parametrize("taker", TAKERS, ids=name_of)
 def test_an_argument_that_is_missing_is_an_error_at_once(taker: Any) -> None:
-    """The error says of what, and which."""
+    """The error must name the function and the missing argument."""
     given = [p for p in inspect.signature(taker).parameters.values() if p.default is p.empty]
     others = {p.name: None for p in given if p.name != "info"}
 

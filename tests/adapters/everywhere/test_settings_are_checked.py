@@ -16,6 +16,7 @@ import sansmcp_io.asyncio as on_asyncio
 import sansmcp_io.blocking as on_threads
 import sansmcp_io.trio as on_trio
 from sansmcp import LocalProtocolError
+from sansmcp.auth import IntrospectionVerifier, ProtectedResource, ResourceServer
 from sansmcp_io.asgi import App as ASGIApp
 from sansmcp_io.wsgi import App as WSGIApp
 from tests.support.adapters import loops
@@ -33,7 +34,7 @@ def handler(_call: object) -> dict[str, Any]:
 
 
 def run(open: Callable[..., Any], module: Any, *args: Any, **settings: Any) -> None:
-    """Open something as users do, on its own loop."""
+    """Open a client or a server as users do, on its own loop."""
     made = open(*args, **settings)
     if isinstance(made, AbstractContextManager):
         with made:
@@ -85,7 +86,7 @@ def servers() -> list[Any]:
 def test_the_times_of_a_client(
     module: Any, open: Callable[..., Any], where: Any, name: str, value: object
 ) -> None:
-    """With NaN nothing ever times out; a process was started before anybody said so."""
+    """With NaN no request ever times out, and the error came only after a process was started."""
     with pytest.raises(ValueError, match=f"{name} must be greater than zero.*math.inf: no limit"):
         run(open, module, where, info=CLIENT_INFO, **{name: value})
 
@@ -103,7 +104,7 @@ def test_the_times_of_a_client(
 )
 @pytest.mark.parametrize("module", [on_asyncio, on_trio, on_threads])
 def test_how_a_process_is_kept(module: Any, name: str, value: object, text: str) -> None:
-    """As above, for what only stdio has."""
+    """The same for the settings that only stdio has."""
     with pytest.raises(ValueError, match=f"{name} {text}"):
         run(module.connect_stdio, module, COMMAND, info=CLIENT_INFO, **{name: value})
 
@@ -129,7 +130,7 @@ def test_the_drain_of_a_server(module: Any, open: Callable[..., Any], value: obj
 
 
 def test_the_drain_of_wsgi_is_given_when_it_is_closed() -> None:
-    """As above."""
+    """The same for the `drain` that is given to `close`."""
     app = WSGIApp(handler, info=SERVER_INFO)
     with pytest.raises(ValueError, match="drain must not be negative"):
         app.close(drain=math.nan)
@@ -138,7 +139,7 @@ def test_the_drain_of_wsgi_is_given_when_it_is_closed() -> None:
 
 @pytest.mark.parametrize("threads", [0, True, 1.5])
 def test_the_threads_of_a_blocking_server(threads: Any) -> None:
-    """Without any, nothing is ever answered."""
+    """With zero threads no request would be answered."""
     with pytest.raises(ValueError, match="threads must be an integer of 1 or more"):
         on_threads.serve_stdio(handler, info=SERVER_INFO, threads=threads)
 
@@ -146,7 +147,7 @@ def test_the_threads_of_a_blocking_server(threads: Any) -> None:
 @pytest.mark.parametrize("name", ["connections", "head_bytes", "head", "idle", "held_bytes"])
 @pytest.mark.parametrize("value", [0, math.nan, True, "1"])
 def test_limits_of_an_http_server(name: str, value: object) -> None:
-    """`True` was one connection."""
+    """`True` was accepted as one connection."""
     make: Any = on_asyncio.HTTPLimits
     with pytest.raises(ValueError, match=f"{name} must be greater than zero"):
         make(**{name: value})
@@ -163,7 +164,7 @@ def test_limits_of_an_http_client(name: str, value: object) -> None:
 
 
 def test_numbers_of_things_are_integers() -> None:
-    """Half a connection is none."""
+    """Half a connection makes no sense."""
     server: Any = on_asyncio.HTTPLimits
     client: Any = on_asyncio.HTTPClientLimits
     with pytest.raises(ValueError, match="connections must be greater than zero, and an integer"):
@@ -192,11 +193,12 @@ WRONG: Final[dict[str, Wrong]] = {
     "hosts": STRINGS,
     "origins": ([True, 5, "x", b"x", {5: 5}], "must be a list or a tuple of strings"),
     "config": ([True, 5, "x", {}], "must be a Config or None"),
+    "cache": ([True, 5, "x", {}], "cache must be a Cache, a partition of one or None"),
     "handler": ([None, 5, "x"], "must be a callable, not"),
     **dict.fromkeys(
         (
             *("on_request", "on_notification", "on_unauthorized", "on_ready", "on_stderr"),
-            *("on_listening", "authenticate", "principal_key", "tool_schema"),
+            *("on_listening", "authenticate", "principal_key", "tool_schema", "verify_token"),
         ),
         FUNCTION,
     ),
@@ -207,6 +209,8 @@ WRONG: Final[dict[str, Wrong]] = {
     "env": ([True, 5, "x", ["A=1"]], "must be a mapping or None"),
     "stderr": ([None, True, "Inherit", ["inherit"]], "'inherit' or 'capture' or 'ignore'"),
     "proxies": ([None, True, "Refuse", ["refuse"]], "'use' or 'refuse' or 'ignore'"),
+    "access": ([True, 5, "x", {}], r"access must be a sansmcp\.auth\.ResourceServer, not"),
+    "auth": ([True, 5, "x", {}], r"auth must be a sansmcp_io\.oauth\.OAuth or None"),
     "http": ([True, 5, "x", httpx2], r"http must be an httpx2\.\w+ here, or None"),
     "tls": ([True, 5, "x", {}], "an ssl.SSLContext or None"),
     "port": ([None, True, "80", 80.0, -1, 65_536], "an integer from 0 to 65535"),
@@ -215,6 +219,9 @@ WRONG: Final[dict[str, Wrong]] = {
     "lookup_timeout": ([None, 0, -1, math.nan, "5"], "lookup_timeout must be greater than zero"),
     "limits": ([True, 5, {}], "limits must be HTTP(Client)?Limits or None"),
     "sessions": ([None, 5, "no", {}], "sessions must be True, False or Sessions"),
+    "tasks": ([None, 5, "no", {}], "tasks must be True, False or Tasks"),
+    "running_tasks": ([None, True, 0, 1.5], "running_tasks must be an integer of 1 or more"),
+    "task_store": ([5, "x", {}], "task_store keeps tasks, and they are not turned on"),
     "streams": FLAG,
     "get_stream": FLAG,
     "answers": ([None, True, "SSE"], "'auto' or 'sse'"),
@@ -274,8 +281,48 @@ def test_whatever_else_is_given(module: Any, open: Callable[..., Any], args: Any
                 run(partial(open, **{**given, name: value}), module)
 
 
+RESOURCE: Final = ProtectedResource(
+    "http://127.0.0.1:9/mcp", authorization_servers=["https://as.example"]
+)
+VERIFIES: Final = IntrospectionVerifier(
+    "https://as.example/ask", issuer="https://as.example", client_id="rs", client_secret="s"
+)
+
+
+@pytest.mark.parametrize(
+    ("verifier", "settings", "text"),
+    [
+        (None, {}, "nothing verifies tokens"),
+        (VERIFIES, {"verify_token": handler}, "has a verifier: leave out verify_token"),
+        (VERIFIES, {"authenticate": handler}, "leave out authenticate"),
+        (VERIFIES, {"principal_key": str}, "leave out principal_key"),
+        (VERIFIES, {"access": None, "verify_token": handler}, "access=.* which is missing"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("module", "open"), [server for server in servers() if not str(server.id).endswith("stdio")]
+)
+def test_how_tokens_are_checked(
+    module: Any, open: Callable[..., Any], verifier: Any, settings: dict[str, Any], text: str
+) -> None:
+    """One part of a server says who sends a request: with none or two, one would be ignored."""
+    given = {"access": ResourceServer(RESOURCE, verifier), **settings}
+    with pytest.raises(ValueError, match=text):
+        run(open, module, info=SERVER_INFO, **given)
+
+
+def test_threads_verify_tokens_by_a_plain_function() -> None:
+    """Nothing would await another one."""
+
+    async def verify(token: str) -> dict[str, Any]:
+        raise AssertionError  # never called
+
+    with pytest.raises(TypeError, match="verify"):
+        WSGIApp(handler, info=SERVER_INFO, access=ResourceServer(RESOURCE), verify_token=verify)
+
+
 def test_the_path_of_serve_http_is_ascii() -> None:
-    """Clients would ask for another one."""
+    """Clients send a path with other characters encoded, which would never match."""
     with pytest.raises(ValueError, match="the path of an endpoint is ASCII"):
         run(on_asyncio.serve_http, on_asyncio, handler, info=SERVER_INFO, path="/ä")
 

@@ -1,7 +1,7 @@
 """Many hostile clients without sockets: the memory and time that each may cost is bounded.
 
-The endpoint and all its connections are in this process and do what they do behind sockets; memory
-is what `tracemalloc` counts, and time is a number.
+The endpoint and all its connections are in this process and behave as behind sockets; memory is
+counted by `tracemalloc`, and time is a number.
 """
 
 import gc
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.unjudged("there is too much of it")
 
 
 class Client:
-    """A connection, and what a client says on it."""
+    """A connection, and the requests that a client sends on it."""
 
     def __init__(self, endpoint: ServerEndpoint, now: float = 0.0) -> None:
         self.endpoint = endpoint
@@ -49,7 +49,7 @@ class Client:
         return self.connection.data_to_send(now=now)
 
     def open_session(self) -> dict[str, str]:
-        """Do the handshake; returns the fields of all that follows."""
+        """Do the handshake; returns the headers of all further requests."""
         self.send(posted(initialize(0, LEGACY)))
         begin, _, rest = self.read().partition(b"mcp-session-id: ")
         assert begin.startswith(b"HTTP/1.1 200 OK")
@@ -71,7 +71,7 @@ class Client:
 
 
 def is_served(endpoint: ServerEndpoint) -> bool:
-    """Whether somebody else is."""
+    """Whether another client is served."""
     client = Client(endpoint)
     client.send(posted_modern(modern_tool_call()))
     endpoint.send_result(asked(endpoint), {"content": []})
@@ -79,7 +79,7 @@ def is_served(endpoint: ServerEndpoint) -> bool:
 
 
 def traced(make: Callable[[], Any]) -> tuple[Any, int, int]:
-    """What `make` returns, the bytes that it has left behind, and the most that it had."""
+    """The result of `make`, the bytes that it holds, and the most that it held meanwhile."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -96,7 +96,7 @@ def traced(make: Callable[[], Any]) -> tuple[Any, int, int]:
 
 
 def test_a_thousand_slow_heads_cost_little_and_are_given_up() -> None:
-    """A head that never ends must neither hold much nor last."""
+    """A head that never ends must neither hold much memory nor stay open."""
     endpoint = new_endpoint()
     wire = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nx: " + b"x" * 160
 
@@ -117,7 +117,7 @@ def test_a_thousand_slow_heads_cost_little_and_are_given_up() -> None:
 
 
 def test_a_hundred_megabytes_are_refused_at_the_head() -> None:
-    """Where the length is said, not one byte of it is kept."""
+    """A body whose length is over the limit must be refused without keeping one byte of it."""
     endpoint = new_endpoint()
 
     def pour() -> Client:
@@ -135,7 +135,7 @@ def test_a_hundred_megabytes_are_refused_at_the_head() -> None:
 
 
 def test_a_hundred_megabytes_in_chunks_are_refused_at_the_limit() -> None:
-    """Where it is not, as much is kept as a message may have, and then nothing."""
+    """A body without a length must be kept up to the limit for a message, and no further."""
     endpoint = new_endpoint()
     chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
 
@@ -162,7 +162,7 @@ def test_a_hundred_megabytes_in_chunks_are_refused_at_the_limit() -> None:
 
 
 def test_ten_thousand_idle_sessions_are_cheap_and_the_next_is_refused() -> None:
-    """Who opens sessions and leaves them takes little, and nothing from those who need none."""
+    """Abandoned sessions must take little memory, and leave room for clients without sessions."""
     endpoint = new_endpoint()
     first, second = body_of(initialize(0, LEGACY)), body_of(INITIALIZED)
 
@@ -192,7 +192,7 @@ def test_ten_thousand_idle_sessions_are_cheap_and_the_next_is_refused() -> None:
 
 
 def test_a_thousand_open_streams_are_cheap_and_all_of_them_hear() -> None:
-    """Most clients listen most of the time, and nothing happens."""
+    """Most clients keep a stream open on which nothing happens."""
     endpoint = new_endpoint()
 
     def listen(number: int) -> list[Client]:
@@ -217,7 +217,7 @@ def test_a_thousand_open_streams_are_cheap_and_all_of_them_hear() -> None:
 
 
 def test_who_comes_back_again_and_again_leaves_nothing() -> None:
-    """After a failure of the network all clients come back at once, and not for the last time."""
+    """After each failure of the network all clients reconnect at once."""
     log = partial(MemoryEventLog, max_events=20)  # or it would have room for a long time
     endpoint = new_endpoint(sessions=sessions(event_log=log))
     clients = [Client(endpoint) for _ in range(20)]
@@ -244,7 +244,9 @@ def test_who_comes_back_again_and_again_leaves_nothing() -> None:
 
 
 def test_who_never_reads_is_told_so_much_and_no_more() -> None:
-    """A handler may say what it likes: it learns that nobody listens."""
+    """A handler that reports to a client that never reads must not fill the memory, and must be
+    told.
+    """
     endpoint = new_endpoint()
     message = modern_tool_call()
     message["params"]["_meta"]["progressToken"] = 1

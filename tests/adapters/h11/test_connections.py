@@ -32,7 +32,7 @@ CALL = modern_tool_call()
 
 
 def answer_all(one: Driven) -> list[Any]:
-    """Answer what has come, and return the handles."""
+    """Answer all requests that have come, and return their handles."""
     requests = [event.request for event in one.events() if isinstance(event, RequestReceived)]
     for request in requests:
         one.endpoint.send_result(request, RESULT)
@@ -50,7 +50,7 @@ def chunked(*pieces: bytes, fields: dict[str, str] | None = None) -> bytes:
 
 
 def test_a_connection_serves_one_request_after_the_other() -> None:
-    """A client that must connect anew for each request pays for it with time."""
+    """A client that must open a connection for each request loses time."""
     one = driven()
     for _ in range(3):
         one.receive(posted_modern(CALL))
@@ -66,7 +66,7 @@ def test_a_connection_serves_one_request_after_the_other() -> None:
 
 @pytest.mark.parametrize(("status", "method"), [(200, ""), (202, "notifications/x"), (403, "")])
 def test_a_response_is_the_same_whether_the_connection_goes_on(status: int, method: str) -> None:
-    """Where it does, h11 does not write it; that may show in nothing."""
+    """h11 does not write responses on kept connections, and the client must see no difference."""
     message = modern(1, method) if method else CALL
     if method:
         del message["id"]
@@ -86,7 +86,7 @@ def test_a_response_is_the_same_whether_the_connection_goes_on(status: int, meth
 
 @given(cuts=st.lists(st.integers(1, 900), max_size=8))
 def test_chunking_changes_nothing(cuts: list[int]) -> None:
-    """The network cuts where it likes, also between CR and LF."""
+    """The network may cut anywhere, also between CR and LF."""
     wire = posted_modern(CALL) + b"\r\n" + chunked(body_of(CALL), fields=modern_headers(CALL))
     wire += b"0\r\n\r\n" + head("GET", "/other")
     first = len(posted_modern(CALL))
@@ -103,7 +103,7 @@ def test_chunking_changes_nothing(cuts: list[int]) -> None:
 
 
 def test_bodies_may_come_in_chunks() -> None:
-    """Clients that stream a body do not know its length."""
+    """Clients that stream a body do not know its length beforehand."""
     one = driven()
     body = body_of(CALL)
     one.receive(chunked(body[:1], body[1:7], body[7:], fields=modern_headers(CALL)) + b"0\r\n\r\n")
@@ -114,7 +114,7 @@ def test_bodies_may_come_in_chunks() -> None:
 
 
 def test_a_stream_goes_out_as_it_comes() -> None:
-    """A client that hears of progress at the end only might as well not hear of it."""
+    """Progress that is held back until the response is useless."""
     one = driven()
     message = modern_tool_call()
     message["params"]["_meta"]["progressToken"] = 1
@@ -134,7 +134,7 @@ def test_a_stream_goes_out_as_it_comes() -> None:
 
 
 def test_clients_of_http_1_0_are_served() -> None:
-    """They know neither chunks nor connections that last."""
+    """HTTP/1.0 has neither chunks nor kept connections."""
     one = driven(about={"answers": "sse"})
     one.receive(posted_modern(CALL).replace(b"HTTP/1.1", b"HTTP/1.0", 1))
     answer_all(one)
@@ -146,7 +146,7 @@ def test_clients_of_http_1_0_are_served() -> None:
 
 
 def test_a_client_may_end_the_connection() -> None:
-    """`Connection: close` means that nobody waits for more."""
+    """After `Connection: close` the connection must be closed behind the response."""
     one = driven()
     one.receive(posted(initialize(1, LEGACY), {"connection": "close"}))
 
@@ -158,7 +158,8 @@ def test_a_client_may_end_the_connection() -> None:
 
 @pytest.mark.parametrize("blank", [b"\r\n", b"\r\n\r\n", b"\n"])
 def test_blank_lines_between_requests_are_nothing(blank: bytes) -> None:
-    """Old clients send one after a body, which counts as the beginning of no request."""
+    """Old clients send a blank line after a body, which must not count as the start of a
+    request."""
     one = driven()
     one.receive(blank + posted(initialize(1, LEGACY)) + blank)
     one.receive(blank)
@@ -172,7 +173,9 @@ def test_blank_lines_between_requests_are_nothing(blank: bytes) -> None:
 
 
 def test_what_is_pipelined_is_not_served() -> None:
-    """The client sees after the first response that the second will not come, and sends it anew."""
+    """The connection is closed after the first response, so the client knows to send the second
+    request anew.
+    """
     one = driven()
     one.receive(posted_modern(CALL) + posted_modern(modern_tool_call(2)))
     assert len(answer_all(one)) == 1
@@ -185,7 +188,9 @@ def test_what_is_pipelined_is_not_served() -> None:
 
 
 def test_what_is_pipelined_later_is_not_served() -> None:
-    """It may come while a stream has begun, whose head has promised to go on."""
+    """A request that arrives during a stream must not be served on it, although the head has
+    promised to keep the connection.
+    """
     one = driven(about={"answers": "sse"})
     one.receive(posted_modern(CALL))
     one.receive(posted_modern(modern_tool_call(2)))
@@ -197,8 +202,9 @@ def test_what_is_pipelined_later_is_not_served() -> None:
 
 
 def test_request_that_comes_with_the_rest_of_a_refused_one_is_served() -> None:
-    """Its client has seen the response, and sends heads and bodies apart, as httpx2 does: this end
-    may read the rest of the one and the next one at once, and closed the connection then."""
+    """Clients such as httpx2 send head and body apart, so the next request may be read together
+    with the rest of a refused body; the connection was closed then.
+    """
     one = driven()
     fields = {**POST, "content-type": "text/plain", "content-length": "5"}
     one.receive(head("POST", "/mcp", fields))
@@ -213,7 +219,7 @@ def test_request_that_comes_with_the_rest_of_a_refused_one_is_served() -> None:
 
 
 def test_a_client_that_asks_whether_to_go_on_is_told() -> None:
-    """curl waits a second with each larger body otherwise."""
+    """Without `100 Continue` curl waits a second before each larger body."""
     one = driven()
     body = body_of(CALL)
     fields = {**POST, **modern_headers(CALL), "content-length": str(len(body))}
@@ -227,7 +233,7 @@ def test_a_client_that_asks_whether_to_go_on_is_told() -> None:
 
 
 def test_a_client_that_asks_in_vain_is_not_told_to_go_on() -> None:
-    """What is refused by its head need not be sent at all; whether it is, nobody knows."""
+    """A body that its head rules out must not be asked for with `100 Continue`."""
     one = driven()
     fields = {**POST, "content-type": "text/plain", "content-length": "5"}
     one.receive(head("POST", "/mcp", {**fields, "expect": "100-continue"}))
@@ -242,7 +248,7 @@ def test_a_client_that_asks_in_vain_is_not_told_to_go_on() -> None:
 
 
 def test_other_paths_are_not_served() -> None:
-    """An endpoint is one path; a client that guesses wrongly is told."""
+    """An endpoint has one path; requests for another path get 404."""
     one = driven(paths=("/mcp", "/sse"))
     one.receive(head("GET", "/"))
     one.receive(head("HEAD", "/x"))
@@ -265,7 +271,9 @@ def test_other_paths_are_not_served() -> None:
     ],
 )
 def test_a_target_may_be_a_whole_url(url: str, host: str, status: int) -> None:
-    """RFC 9112, 3.2.2: as proxies get it; what it names counts, and not the field `Host`."""
+    """RFC 9112, 3.2.2: in the form that proxies get, the host of the target counts, and not the
+    header `Host`.
+    """
     one = driven()
     body = body_of(CALL)
     fields = {**POST, **modern_headers(CALL), "host": host, "content-length": str(len(body))}
@@ -276,7 +284,7 @@ def test_a_target_may_be_a_whole_url(url: str, host: str, status: int) -> None:
 
 
 def test_a_refusal_reads_a_short_body() -> None:
-    """A client that is told who to be first goes on with the same connection."""
+    """A client that gets 401 first must be able to repeat the request on the same connection."""
     one = driven()
     fields = {**POST, "content-type": "text/plain", "content-length": "6"}
     one.receive(head("POST", "/mcp", fields))
@@ -291,7 +299,7 @@ def test_a_refusal_reads_a_short_body() -> None:
 
 @pytest.mark.parametrize("fields", [{"content-length": "65537"}, {"transfer-encoding": "chunked"}])
 def test_a_refusal_reads_no_long_body(fields: dict[str, str]) -> None:
-    """Reading 100 MB only to throw them away would keep the connection busy for nothing."""
+    """Reading 100 MB only to discard them would keep the connection busy."""
     one = driven()
     one.receive(head("POST", "/mcp", {**POST, "content-type": "text/plain", **fields}))
 
@@ -307,7 +315,7 @@ def test_a_refusal_reads_no_long_body(fields: dict[str, str]) -> None:
 
 
 def test_too_long_a_body_is_refused_as_soon_as_that_is_known() -> None:
-    """By its length, or where that is not said, when it is reached."""
+    """A body is refused by its length, or without one as soon as it reaches the limit."""
     config = Config(max_message_bytes=1000)
     said, unsaid = driven(about={"config": config}), driven(about={"config": config})
     said.receive(head("POST", "/mcp", {**POST, "content-length": "100000"}))
@@ -322,7 +330,8 @@ def test_too_long_a_body_is_refused_as_soon_as_that_is_known() -> None:
 
 @pytest.mark.parametrize("is_slow", [True, False])
 def test_what_follows_head_is_answered_with_a_body(is_slow: bool) -> None:
-    """Whether the last request was HEAD is nothing to one that cannot be read."""
+    """The refusal of an unreadable request must have a body, although the request before was
+    HEAD."""
     one = driven()
     one.receive(head("HEAD"))
     one.take("HEAD")
@@ -337,7 +346,7 @@ def test_what_follows_head_is_answered_with_a_body(is_slow: bool) -> None:
 
 
 def test_a_response_to_head_has_no_body() -> None:
-    """A client would take it for the next response."""
+    """A client would read the body as the next response."""
     one = driven()
     one.receive(head("HEAD"))
 
@@ -369,7 +378,9 @@ def test_a_response_to_head_has_no_body() -> None:
 )
 @pytest.mark.parametrize("size", [1, 1000, 100_000])
 def test_what_is_no_http_is_refused(wire: bytes, status: int, size: int) -> None:
-    """However it is cut: what a proxy in front has made of it may be another request."""
+    """However the input is cut, invalid HTTP must be refused: a proxy in front may have read
+    another request in it.
+    """
     one = driven()
     for start in range(0, len(wire), size):
         one.receive(wire[start : start + size])
@@ -385,7 +396,7 @@ def test_what_is_no_http_is_refused(wire: bytes, status: int, size: int) -> None
 
 
 def test_connect_opens_no_tunnel() -> None:
-    """This is no proxy."""
+    """CONNECT must be refused, because this server is no proxy."""
     one = driven()
     one.receive(b"CONNECT example.com:443 HTTP/1.1\r\nhost: example.com\r\n\r\n")
 
@@ -393,7 +404,7 @@ def test_connect_opens_no_tunnel() -> None:
 
 
 def test_an_upgrade_is_not_taken() -> None:
-    """The client goes on with HTTP/1.1."""
+    """An `Upgrade` header must be ignored, and the client goes on with HTTP/1.1."""
     one = driven()
     one.receive(posted(initialize(1, LEGACY), {"connection": "Upgrade", "upgrade": "h2c"}))
     one.receive(posted(initialize(2, LEGACY)))
@@ -403,7 +414,7 @@ def test_an_upgrade_is_not_taken() -> None:
 
 @given(wire=st.binary(max_size=300), cut=st.integers(1, 50))
 def test_no_bytes_make_it_raise(wire: bytes, cut: int) -> None:
-    """Whatever a client sends, others go on being served."""
+    """Whatever one client sends, the others must still be served."""
     one = driven()
     for start in range(0, len(wire), cut):
         one.receive(wire[start : start + cut])
@@ -437,7 +448,9 @@ JUNK = st.sampled_from([b"", b"\r\n", b"\n", b"\0", b" ", b":", b"\xff", b"0", b
 def test_what_is_nearly_a_request_gets_a_response_or_the_end(
     requests: list[bytes], at: int, gone: int, junk: bytes, cut: int
 ) -> None:
-    """Noise is refused by its first line; what is broken further on has come further in."""
+    """Input that is broken after a valid first line must get a response or the end of the
+    connection, and never silence.
+    """
     one = driven()
     whole = b"".join(requests)
     wire = whole[:at] + junk + whole[at + gone :]
@@ -459,7 +472,7 @@ def test_what_is_nearly_a_request_gets_a_response_or_the_end(
 
 
 def test_a_head_may_not_take_long() -> None:
-    """Slow heads hold connections that others need."""
+    """Slow heads hold connections that other clients need."""
     one = driven(limits=HTTPLimits(head=10.0))
     one.wait(9.0)
     one.receive(b"POST /mcp HTTP/1.1\r\n")
@@ -478,7 +491,7 @@ def test_a_head_may_not_take_long() -> None:
 
 
 def test_who_says_nothing_is_not_waited_for_long() -> None:
-    """Both new and used connections have a time limit."""
+    """Both new and used connections must be closed when they are idle for too long."""
     one = driven(limits=HTTPLimits(head=10.0, idle=75.0))
     assert one.connection.next_timeout() == 10.0
     one.receive(posted(initialize(1, LEGACY)))
@@ -496,7 +509,7 @@ def test_who_says_nothing_is_not_waited_for_long() -> None:
 
 
 def test_a_body_may_not_take_long() -> None:
-    """Slow bodies hold memory besides."""
+    """Slow bodies hold a connection and memory."""
     one = driven(limits=HTTPLimits(body=60.0))
     one.receive(head("POST", "/mcp", {**POST, "content-length": "100"}))
     for _ in range(59):
@@ -510,7 +523,7 @@ def test_a_body_may_not_take_long() -> None:
 
 
 def test_a_request_that_is_being_served_has_no_deadline() -> None:
-    """How long a handler may take is not for the transport to say."""
+    """The transport must not limit the time of a handler."""
     one = driven()
     one.receive(posted_modern(CALL))
     assert one.connection.next_timeout() is None
@@ -521,13 +534,15 @@ def test_a_request_that_is_being_served_has_no_deadline() -> None:
 
 
 def test_a_request_can_be_given_up() -> None:
-    """Where all clients together take too much, somebody has to let go."""
+    """Where all clients together hold too much memory, the server must be able to give up a
+    request.
+    """
     body, served = driven(), driven()
     body.receive(head("POST", "/mcp", {**POST, "content-length": "100000"}) + b"x" * 1000)
     served.receive(posted_modern(CALL))
     assert (body.connection.held_bytes, served.connection.held_bytes) == (1000, 0)
     for one in (body, served):
-        one.connection.give_up(now=0.0)
+        one.connection.drop_request(now=0.0)
         one.flush()
 
         assert one.take()[0].status == 503
@@ -544,7 +559,7 @@ def test_limits_are_greater_than_zero() -> None:
 
 
 def test_there_need_be_no_deadline() -> None:
-    """A caller can turn the deadline off."""
+    """A deadline that is None must be off."""
     one = driven(limits=HTTPLimits(head=math.inf))
 
     assert one.connection.next_timeout() is None
@@ -554,7 +569,9 @@ def test_there_need_be_no_deadline() -> None:
 
 
 def test_nothing_is_served_before_it_is_admitted() -> None:
-    """Whoever must be known is known before anything else happens; the principal goes along."""
+    """No request may be delivered before its caller is authenticated, and the principal must come
+    with it.
+    """
     one = driven(authenticates=True)
     wire = posted_modern(CALL).replace(
         b"host:", b"authorization: Bearer x\r\nX-A: 1\r\nx-a: 2\r\nhost:"
@@ -575,7 +592,7 @@ def test_nothing_is_served_before_it_is_admitted() -> None:
 
 
 def test_who_is_not_admitted_learns_how_to_be() -> None:
-    """The same connection carries the next attempt."""
+    """A refused client must get the challenge and be able to retry on the same connection."""
     one = driven(authenticates=True)
     one.receive(posted_modern(CALL))
     one.connection.refuse(401, "who are you?", "Bearer", now=0.0)
@@ -589,7 +606,7 @@ def test_who_is_not_admitted_learns_how_to_be() -> None:
 
 
 def test_a_client_that_asks_whether_to_go_on_is_known_first() -> None:
-    """It must not send what nobody will read."""
+    """A client must be authenticated before `100 Continue` makes it send the body."""
     one = driven(authenticates=True)
     fields = {**POST, **modern_headers(CALL), "content-length": "10", "expect": "100-continue"}
     one.receive(head("POST", "/mcp", fields))
@@ -600,7 +617,9 @@ def test_a_client_that_asks_whether_to_go_on_is_known_first() -> None:
 
 
 def test_what_is_refused_anyway_asks_for_nobody() -> None:
-    """A page of a stranger learns nothing of who may call; preflights carry no credentials."""
+    """A request of a foreign origin must be refused without authentication, and preflights carry no
+    credentials.
+    """
     one = driven(authenticates=True)
     one.receive(head("POST", "/mcp", {**POST, "host": "evil.example", "content-length": "0"}))
     one.receive(head("OPTIONS"))
@@ -609,7 +628,8 @@ def test_what_is_refused_anyway_asks_for_nobody() -> None:
 
 
 def test_a_verdict_may_come_too_late() -> None:
-    """Meanwhile the client has gone, or was given up."""
+    """The authentication may finish after the client has disconnected or the request was given
+    up."""
     gone, slow = driven(authenticates=True), driven(authenticates=True)
     gone.receive(posted_modern(CALL))
     gone.connection.receive_eof(now=0.0)
@@ -627,7 +647,7 @@ def test_a_verdict_may_come_too_late() -> None:
 
 @pytest.mark.parametrize("verdict", ["admit", "refuse"])
 def test_a_body_may_be_wrong_behind_a_verdict(verdict: str) -> None:
-    """What came behind the head is looked at only then."""
+    """A body that came behind the head must still be checked after the authentication."""
     one = driven(authenticates=True)
     one.receive(chunked(fields=modern_headers(CALL)) + b"zz\r\n")
     assert one.sent == b""
@@ -645,7 +665,7 @@ def test_a_body_may_be_wrong_behind_a_verdict(verdict: str) -> None:
 
 
 def test_a_client_that_goes_cancels_its_request() -> None:
-    """The response would be read by nobody (MCP 2026-07-28)."""
+    """In MCP 2026-07-28 a disconnect cancels the request, whose response could not be delivered."""
     one = driven()
     one.receive(posted_modern(CALL))
     one.events()
@@ -660,7 +680,7 @@ def test_a_client_that_goes_cancels_its_request() -> None:
 
 
 def test_an_idle_connection_can_be_closed_at_once() -> None:
-    """A server that ends need not wait for clients that want nothing."""
+    """A server that ends must not wait for idle connections."""
     one = driven()
     one.connection.close(now=0.0)
 
@@ -668,7 +688,7 @@ def test_an_idle_connection_can_be_closed_at_once() -> None:
 
 
 def test_a_connection_is_closed_after_its_response() -> None:
-    """What is under way is finished."""
+    """A response under way must be finished before the connection is closed."""
     one = driven()
     one.receive(posted_modern(CALL))
     one.connection.close(now=0.0)
@@ -682,7 +702,7 @@ def test_a_connection_is_closed_after_its_response() -> None:
 
 
 def test_a_listener_ends_with_its_stream() -> None:
-    """`close` of the endpoint ends streams so that clients know it."""
+    """`close` of the endpoint must end streams properly, so that clients see a complete body."""
     one = driven()
     listen = modern(5, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     one.receive(posted_modern(listen))
@@ -697,7 +717,7 @@ def test_a_listener_ends_with_its_stream() -> None:
 
 
 def test_one_context_goes_with_all_requests() -> None:
-    """A handler finds there what the application has given the server."""
+    """A handler must find the context of the server in each of its calls."""
     one = driven(context=["given"])
     one.receive(posted_modern(CALL))
     (request,) = answer_all(one)
@@ -706,7 +726,7 @@ def test_one_context_goes_with_all_requests() -> None:
 
 
 def test_paths_are_ascii() -> None:
-    """Others come in an encoded form, and would never be found."""
+    """Clients send other characters encoded, so such a path would never match."""
     with pytest.raises(UnicodeEncodeError):
         HTTPConnection(driven().endpoint, paths=("/müp",), now=0.0)
 
@@ -737,7 +757,7 @@ SENDING = {**POST, "origin": PAGE, "transfer-encoding": "chunked"}
 )
 @pytest.mark.parametrize("size", [10**6, 7])
 def test_a_page_can_read_why_it_is_refused(wire: bytes, status: int, size: int) -> None:
-    """Without the fields of CORS it would learn only that something failed."""
+    """Without CORS headers a page learns only that the request failed."""
     one = driven(about=PAGES)
     for start in range(0, len(wire), size):
         one.receive(wire[start : start + size])
@@ -751,10 +771,10 @@ def test_a_page_can_read_why_it_is_refused(wire: bytes, status: int, size: int) 
 
 
 def test_a_page_can_read_that_the_server_has_too_much_to_hold() -> None:
-    """And when it may come again."""
+    """The 503 needs CORS headers, and `Retry-After` for the next attempt."""
     one = driven(about=PAGES)
     one.receive(head(fields=SENDING) + b"5\r\n")
-    one.connection.give_up(now=0.0)
+    one.connection.drop_request(now=0.0)
     one.flush()
 
     (response,) = one.take("POST")
@@ -764,7 +784,7 @@ def test_a_page_can_read_that_the_server_has_too_much_to_hold() -> None:
 
 
 def test_a_page_may_send_to_another_path_and_learns_that_nothing_is_there() -> None:
-    """A browser that is refused the preflight shows its page no status at all."""
+    """If the preflight is refused, a browser shows its page no status at all."""
     one = driven(about=PAGES)
     fields = {"origin": PAGE, "access-control-request-method": "POST"}
     one.receive(head("OPTIONS", "/else", fields))
@@ -777,7 +797,7 @@ def test_a_page_may_send_to_another_path_and_learns_that_nothing_is_there() -> N
 
 
 def test_a_head_that_never_came_to_its_origin_is_that_of_any_page() -> None:
-    """Where any may read it, nothing is given away."""
+    """A refusal without a known origin may be read by any page, since it reveals nothing."""
     one = driven(about={"origins": ["*"]})
     one.receive(b"GET /" + b"x" * 20_000)
 
@@ -801,7 +821,7 @@ SECRET_HEADS = [
 
 @pytest.mark.parametrize("data", SECRET_HEADS)
 def test_what_cannot_be_read_is_not_repeated(data: bytes) -> None:
-    """It may be a credential, and a proxy may log the response. Nor is it shown as Python does."""
+    """An unreadable head may hold a credential, which a proxy would log with the response."""
     one = driven()
     one.receive(data)
     (response,) = one.take()
@@ -864,7 +884,8 @@ print(outcome(HTTPClientConnection().send, Injecting(client.next_exchange())))
 
 @pytest.mark.parametrize("value", [b"a\r\nb: c", b"a\nb: c", b"a\rb: c", b"a\0b"])
 def test_field_that_holds_a_line_end_is_not_sent_with_optimization_either(value: bytes) -> None:
-    """`python -O` leaves out each `assert`: a guard against another request must be none."""
+    """`python -O` removes each `assert`, so the guard against response splitting must not be
+    one."""
     code = f"VALUE = {value!r}\n{INJECTION}"
     command = [sys.executable, "-O", "-c", code]
     run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)

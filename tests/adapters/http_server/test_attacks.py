@@ -32,7 +32,7 @@ def handle(call: ServerCall) -> JSONObject:
 
 
 async def flood(call: ServerCall) -> JSONObject:
-    """Talk as long as the client is said to listen, so much that the sockets are soon full."""
+    """Send progress for as long as the client is said to read, enough to fill the sockets."""
     step, text = 0, "x" * 10_000
     while call.progress(step, message=text):
         step += 1
@@ -41,8 +41,8 @@ async def flood(call: ServerCall) -> JSONObject:
 
 
 async def is_served(server: HTTPServer) -> bool:
-    """Whether somebody else is, and soon."""
-    async with loops.move_on_after(5), talking(server) as talk:
+    """Whether another client is served, and soon."""
+    async with loops.move_on_after(20), talking(server) as talk:
         answer = await talk.call(modern_tool_call(1, "x"))
         return "result" in answer
     return False
@@ -50,8 +50,8 @@ async def is_served(server: HTTPServer) -> bool:
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_slow_heads_are_given_up() -> None:
-    """Each holds a connection, and costs its sender nothing."""
-    limits = HTTPLimits(head=1.0, linger=0.1)
+    """A slow head holds a connection, and costs its sender nothing."""
+    limits = HTTPLimits(head=2.0, linger=0.1)  # a busy machine sends a good head in this time
     async with serving(handle, limits=limits) as server, loops.open_nursery() as nursery:
         given_up: list[Talk] = []
 
@@ -61,7 +61,7 @@ async def test_slow_heads_are_given_up() -> None:
                     await talk.send(b"POST /mcp HTTP/1.1\r\n")
                     for number in range(1000):
                         await talk.send(b"a%d: b\r\n" % number)
-                        await loops.sleep(0.05)  # that is the attack
+                        await loops.sleep(0.2)  # that is the attack
                     raise AssertionError("it was not given up")
                 given_up.append(talk)
 
@@ -74,7 +74,7 @@ async def test_slow_heads_are_given_up() -> None:
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_large_bodies_are_not_read() -> None:
-    """100 MB are refused at the head; where none says how much comes, at the limit."""
+    """100 MB must be refused at the head, or at the limit where the length is not given."""
     config = Config(max_message_bytes=MIB)
     async with serving(handle, config=config) as server:
         async with talking(server) as talk:
@@ -93,7 +93,7 @@ async def test_large_bodies_are_not_read() -> None:
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_a_client_that_is_refused_while_it_sends_can_read_why() -> None:
-    """Closing at once would reset the connection, and the response with it."""
+    """Closing at once would reset the connection and destroy the response."""
     config = Config(max_message_bytes=MIB)
     async with serving(handle, config=config) as server, talking(server) as talk:
         begin = head("POST", "/mcp", {**POST, "content-length": str(2 * MIB)})
@@ -103,7 +103,7 @@ async def test_a_client_that_is_refused_while_it_sends_can_read_why() -> None:
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_clients_that_never_read_are_given_up() -> None:
-    """What they do not take is bounded, and so is the time for which it waits."""
+    """Unsent output is bounded in size, and in the time for which it is kept."""
     limits = HTTPLimits(stall=0.3)
     config = Config(soft_unsent_bytes=MIB)
     async with serving(handle, limits=limits, config=config) as server:
@@ -120,7 +120,7 @@ async def test_clients_that_never_read_are_given_up() -> None:
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_a_flood_of_progress_is_bounded() -> None:
-    """A handler that talks to a client which does not read is told so."""
+    """A handler that reports to a client which does not read must be told so."""
     limits = HTTPLimits(stall=0.5)
     config = Config(soft_unsent_bytes=100_000)
     async with serving(flood, limits=limits, config=config) as server, talking(server) as talk:
@@ -134,7 +134,9 @@ async def test_a_flood_of_progress_is_bounded() -> None:
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_there_are_only_so_many_connections() -> None:
-    """One more is told so; and there is room again when one of them ends."""
+    """A connection over the limit must get a response, and there must be room again when another
+    one ends.
+    """
     limits = HTTPLimits(connections=3)
     async with serving(handle, limits=limits) as server:
         async with talking(server), talking(server), talking(server):
@@ -157,7 +159,7 @@ async def _is_let_in(server: HTTPServer) -> bool:
 @pytest.mark.unjudged("there is too much of it")
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_idle_streams_cost_little() -> None:
-    """Hundreds of clients listen, and all of them hear."""
+    """Hundreds of open streams must cost little memory, and each must get its messages."""
     # All of them connect before the first one says anything, and memory that is traced is slow.
     limits = HTTPLimits(head=math.inf)
     async with serving(handle, limits=limits) as server, loops.open_nursery() as nursery:
@@ -195,7 +197,7 @@ async def test_idle_streams_cost_little() -> None:
 @pytest.mark.unjudged("there is too much of it")
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_clients_that_come_and_go_leave_nothing() -> None:
-    """A storm of clients that come back at once must not grow the server."""
+    """The memory of the server must not grow with clients that reconnect again and again."""
     async with serving(handle) as server:
         await _storm(server, 50)
         before = descriptors()
@@ -223,7 +225,7 @@ async def _storm(server: HTTPServer, number: int) -> None:
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_what_breaks_in_one_connection_harms_no_other() -> None:
-    """A client that resets its connection in the middle of anything is alone with it."""
+    """A reset of one connection, at any point, must not affect the others."""
     async with serving(handle) as server:
         for wire in (b"", b"POST", head("POST", "/mcp", {**POST, "content-length": "9"})):
             with socket.create_connection(("127.0.0.1", server.port)) as rude:

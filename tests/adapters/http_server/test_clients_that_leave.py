@@ -1,4 +1,4 @@
-"""Clients that disconnect early leave nothing in the logs of the servers that people use."""
+"""Clients that disconnect early leave no errors in the logs of common servers."""
 
 import asyncio
 import importlib
@@ -57,7 +57,7 @@ LISTS: Final[dict[str, JSONObject]] = {
 
 
 class Handler:
-    """Its tool runs until it is cancelled; what other methods answer tells how far it is."""
+    """A tool that runs until it is cancelled; other methods report its progress."""
 
     def __init__(
         self, event: Callable[[], loops.Event], forever: Callable[[], Awaitable[None]]
@@ -81,7 +81,7 @@ class Handler:
 
 
 class BlockingHandler:
-    """No thread can be cancelled: its tool ends once somebody asks how far it is."""
+    """No thread can be cancelled, so this tool ends once its progress is asked for."""
 
     def __init__(self) -> None:
         self._begun = threading.Event()
@@ -131,7 +131,7 @@ def run(name: str, listener: socket.socket) -> None:
 
 @contextmanager
 def serving_outside(name: str) -> Generator[tuple[int, list[str]], None, None]:
-    """A process that serves: its port, and what it has written in the end."""
+    """A server process: its port, and its output after the end."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         number, port = listener.fileno(), listener.getsockname()[1]
         command = [
@@ -166,7 +166,7 @@ def head_of(message: Any, length: int) -> bytes:
 
 
 def begun(port: int, message: Any) -> socket.socket:
-    """A connection with a whole request on it."""
+    """A connection on which a whole request was sent."""
     body = json.dumps(message).encode()
     connection = socket.create_connection(("127.0.0.1", port), timeout=SECONDS)
     connection.sendall(head_of(message, len(body)) + body)
@@ -186,7 +186,9 @@ def answered(port: int, method: str) -> None:
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_client_that_leaves_early_is_no_error_of_the_server(name: str) -> None:
-    """Case c286: whoever reads the log of a server would look for a fault that there is none of."""
+    """Case c286: an error in the server's log would make its operator look for a fault that does
+    not exist.
+    """
     with serving_outside(name) as (port, written):
         break_off_in_a_body(port)
         with begun(port, CALL):

@@ -1,4 +1,4 @@
-"""`curl` with a server over HTTP, which is what people try first."""
+"""`curl` with a server over HTTP, which is the first client that people try."""
 
 import json
 import re
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(CURL is None, reason="curl is not installed")
 
 
 def handle(call: ServerCall) -> JSONObject:
-    """The size of what came, after as much progress as was asked for."""
+    """Send the requested amount of progress, and return the size of the arguments."""
     arguments = call.params["arguments"]
     for step in range(arguments.get("steps", 0)):
         call.progress(step + 1)
@@ -30,7 +30,7 @@ def handle(call: ServerCall) -> JSONObject:
 
 
 async def curl(server: HTTPServer, *arguments: str, body: object = None) -> tuple[list[int], bytes]:
-    """What curl has been told: the statuses of all responses, and the last body."""
+    """The output of curl: the statuses of all responses, and the last body."""
     command = ["curl", "-sS", "--max-time", "5", "-o", "-", "-D", "/dev/stderr", *arguments]
     data = b""
     if body is not None:
@@ -52,7 +52,7 @@ def fields(given: Any) -> list[str]:
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_health_check_of_the_documentation_succeeds() -> None:
-    """It is copied into the settings of a process manager, where a mistake restarts the server."""
+    """The command is copied into process managers, where a mistake restarts the server."""
     page = (ROOT / "docs" / "howto" / "http-deployment.md").read_text("utf-8")
     [command] = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
     assert command.count("127.0.0.1:8000") == 1
@@ -65,7 +65,7 @@ async def test_health_check_of_the_documentation_succeeds() -> None:
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_curl_gets_an_answer() -> None:
-    """One POST, one JSON object."""
+    """One POST must get one JSON object."""
     message = modern_tool_call(1, "size", text="abc")
     async with serving(handle) as server:
         given = fields({**POST, **modern_headers(message)})
@@ -77,7 +77,7 @@ async def test_curl_gets_an_answer() -> None:
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_curl_sends_a_large_body_without_waiting() -> None:
-    """It asks whether to go on with one of more than a megabyte, and waits for that a second."""
+    """With more than a megabyte curl waits a second for `100 Continue`."""
     message = modern_tool_call(1, "size", text="x" * 2_000_000)
     async with serving(handle) as server:
         given = fields({**POST, **modern_headers(message), "expect": "100-continue"})
@@ -93,7 +93,7 @@ async def test_curl_sends_a_large_body_without_waiting() -> None:
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_curl_shows_a_stream() -> None:
-    """`-N` shows events as they come; what is shown is readable."""
+    """With `-N` curl must show each event when it comes, in readable form."""
     message = modern_tool_call(1, "size", steps=2)
     message["params"]["_meta"]["progressToken"] = 1
     async with serving(handle) as server:
@@ -106,7 +106,7 @@ async def test_curl_shows_a_stream() -> None:
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_curl_walks_through_a_session() -> None:
-    """initialize, initialized, a call, and DELETE."""
+    """A whole session must work by hand: initialize, initialized, a call, and DELETE."""
     async with serving(handle) as server:
         opening = initialize(0, LEGACY, CLIENT_CAPABILITIES)
         assert (await curl(server, *fields(POST), body=opening))[0] == [200]
@@ -136,7 +136,7 @@ async def test_curl_walks_through_a_session() -> None:
 )
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_curl_is_told_what_is_wrong(arguments: list[str], status: int) -> None:
-    """By status, and in words."""
+    """A wrong request must be refused with a status and a text that says why."""
     async with serving(handle) as server:
         statuses, body = await curl(server, *arguments)
 

@@ -1,4 +1,4 @@
-"""`serve_http` on real sockets: how a server starts and stops, and what it waits for."""
+"""`serve_http` on real sockets: how a server starts, drains and stops."""
 
 import socket
 import ssl
@@ -34,7 +34,7 @@ __all__ = ["certificate"]  # a fixture
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", None])
 @on_each_loop()
 async def test_it_is_not_open_to_others_by_accident(host: str | None) -> None:
-    """Any page could reach it by a name of its own, were no names said."""
+    """Without the names of its hosts, any page could reach the server by DNS rebinding."""
     serve = partial(serve_http, handle, host, 0, info=INFO)
     with pytest.raises(ValueError, match="can be reached from other machines"):
         await serve()
@@ -57,7 +57,7 @@ async def test_it_is_not_open_to_others_by_accident(host: str | None) -> None:
 )
 @on_each_loop()
 async def test_settings_are_looked_at(settings: dict[str, Any], message: str) -> None:
-    """What would never work is not found out by the first client."""
+    """A setting that cannot work must raise at the start, and not with the first client."""
     chosen: dict[str, Any] = {"info": INFO, **settings}
     with pytest.raises(ValueError, match=message):
         await serve_http(handle, port=0, **chosen)
@@ -65,7 +65,7 @@ async def test_settings_are_looked_at(settings: dict[str, Any], message: str) ->
 
 @on_each_loop()
 async def test_a_port_can_be_taken() -> None:
-    """A user who starts a second server learns why it cannot start."""
+    """A user who starts a second server must learn why it cannot start."""
     async with serving(handle) as server:
         with pytest.raises(OSError, match="ddress"):
             await serve_http(handle, port=server.port, info=INFO)
@@ -73,7 +73,7 @@ async def test_a_port_can_be_taken() -> None:
 
 @on_each_loop()
 async def test_sessions_can_be_done_without() -> None:
-    """Several servers behind one name share nothing then."""
+    """Several servers behind one name share no sessions."""
     async with serving(handle, sessions=False) as server, talking(server) as talk:
         response = await talk.post(initialize(1, LEGACY))
         assert "mcp-session-id" not in response.headers
@@ -89,7 +89,7 @@ async def test_sessions_can_be_done_without() -> None:
 
 @on_each_loop()
 async def test_clients_of_2024_11_05_have_paths_of_their_own() -> None:
-    """They open a stream first, and are told there where to post."""
+    """Such clients open a stream first, whose `endpoint` event names the path to POST to."""
     paths = OldPaths(stream="/sse", post="/messages")
     async with (
         serving(handle, old_paths=paths, path="/new") as server,
@@ -107,7 +107,7 @@ async def test_clients_of_2024_11_05_have_paths_of_their_own() -> None:
 
 @on_each_loop()
 async def test_what_is_under_way_is_finished_first() -> None:
-    """A restart of the server must not cost clients their answers."""
+    """A restart of the server must not cost clients their responses."""
     async with serving(handle, drain=10) as server, talking(server) as talk:
         async with talking(server) as idle:
             await talk.send(posted_modern(modern_tool_call(1, "slow", seconds=0.1)))
@@ -127,7 +127,7 @@ async def _until_served(server: HTTPServer) -> None:
 
 @on_each_loop()
 async def test_what_takes_too_long_is_ended_in_order() -> None:
-    """Streams have an end, by which clients know that nothing was lost on the way."""
+    """Streams must end properly, so that clients know that no data was lost on the way."""
     listen = modern(9, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     async with serving(handle) as server, talking(server) as talk, talking(server) as slow:
         await talk.send(posted_modern(listen))
@@ -145,7 +145,7 @@ async def test_what_takes_too_long_is_ended_in_order() -> None:
 
 @on_each_loop()
 async def test_being_cancelled_ends_it_in_order_too() -> None:
-    """Ctrl-C is how most servers end."""
+    """Most servers end by Ctrl-C."""
     listen = modern(9, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     async with loops.open_nursery() as nursery:
         serve = partial(serve_http, handle, port=0, info=INFO, drain=0.001)
@@ -165,7 +165,7 @@ async def test_being_cancelled_ends_it_in_order_too() -> None:
 
 @on_each_loop()
 async def test_it_speaks_https(certificate: str) -> None:
-    """Credentials must not go through networks in the clear."""
+    """Credentials must not be sent in plain text."""
     ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ours.load_cert_chain(certificate)
     theirs = ssl.create_default_context(cafile=certificate)
@@ -186,7 +186,9 @@ async def test_it_speaks_https(certificate: str) -> None:
 
 @on_each_loop()
 async def test_who_does_not_begin_with_tls_is_not_waited_for(certificate: str) -> None:
-    """The handshake is done in the time for the head: to say nothing is an attack, too."""
+    """A client that stays silent before the TLS handshake must be disconnected in the time for the
+    head.
+    """
     ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ours.load_cert_chain(certificate)
     async with (
@@ -201,7 +203,7 @@ async def test_who_does_not_begin_with_tls_is_not_waited_for(certificate: str) -
 async def test_client_without_a_certificate_is_told_so(
     certificate: str, version: ssl.TLSVersion
 ) -> None:
-    """A connection that ends without an alert looks like a network that fails."""
+    """A connection that ends without an alert looks like a failure of the network."""
     ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ours.load_cert_chain(certificate)
     ours.load_verify_locations(certificate)
@@ -230,7 +232,7 @@ async def test_client_without_a_certificate_is_told_so(
 
 @on_each_loop()
 async def test_an_idle_connection_is_closed() -> None:
-    """Clients keep connections for a next request that never comes."""
+    """Clients keep connections for requests that never come."""
     limits = HTTPLimits(head=10, idle=0.1)
     async with serving(handle, limits=limits) as server, talking(server) as talk:
         assert "result" in await talk.call(modern_tool_call(1, "echo", text="a"))
@@ -239,7 +241,7 @@ async def test_an_idle_connection_is_closed() -> None:
 
 @on_each_loop()
 async def test_a_body_is_not_waited_for_long() -> None:
-    """The client learns why, and the connection is closed."""
+    """A client with a slow body must get a response that says so, and its connection is closed."""
     limits = HTTPLimits(body=0.1, linger=0.1)
     async with serving(handle, limits=limits) as server, talking(server) as talk:
         await talk.send(head("POST", "/mcp", {**POST, "content-length": "100"}))
@@ -251,7 +253,7 @@ async def test_a_body_is_not_waited_for_long() -> None:
 
 @on_each_loop()
 async def test_a_stream_is_not_idle() -> None:
-    """Where nothing happens, a client listens for hours."""
+    """The idle timeout must not close a stream on which a client listens for hours."""
     listen = modern(9, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     limits = HTTPLimits(head=0.05, body=0.05, idle=0.05, stall=0.05)
     async with serving(handle, limits=limits, keep_alive=0.02) as server, talking(server) as talk:
@@ -266,7 +268,7 @@ async def test_a_stream_is_not_idle() -> None:
 
 @on_each_loop()
 async def test_who_never_reads_does_not_hold_up_the_end() -> None:
-    """A server that waits for each of its clients can be kept from ending by one of them."""
+    """One client that never reads must not keep the server from ending."""
     begun = loops.new_event()
 
     async def flood(call: ServerCall) -> JSONObject:
@@ -299,7 +301,9 @@ async def test_who_never_reads_does_not_hold_up_the_end() -> None:
 
 @on_each_loop()
 async def test_a_page_can_read_every_refusal() -> None:
-    """Of another path, of a body that is too slow, and of one connection too many."""
+    """The refusals of another path, a slow body and a connection over the limit all need CORS
+    headers.
+    """
     page = "https://app.example"
     limits = HTTPLimits(body=0.1, linger=0.1, connections=2)
     async with (
@@ -326,7 +330,9 @@ async def test_a_page_can_read_every_refusal() -> None:
 
 @on_each_loop()
 async def test_a_page_can_read_that_its_request_is_not_valid() -> None:
-    """Also where there are several origins: the field is read although the head is wrong."""
+    """Also with several allowed origins, `Origin` must be read from a head that is otherwise
+    invalid.
+    """
     page = "https://app.example"
     fields = {"origin": page, "host": "localhost"}
     async with serving(handle, origins=["https://other.example", page]) as server:

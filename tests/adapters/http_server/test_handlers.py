@@ -1,4 +1,4 @@
-"""`serve_http` on real sockets: what handlers can do, and what they know of their callers."""
+"""`serve_http` on real sockets: the calls that handlers can make, and their callers."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ from tests.support.modern import modern
 
 @on_each_loop()
 async def test_one_handler_serves_clients_of_both_eras() -> None:
-    """Programs are written once."""
+    """An application must not need one handler per era."""
     async with serving(handle) as server, talking(server) as talk:
         fields = await opened(talk)
         old = last(await talk.post(legacy_call("echo", text="a"), fields))
@@ -40,7 +40,7 @@ async def test_one_handler_serves_clients_of_both_eras() -> None:
 
 @on_each_loop()
 async def test_plain_handlers_are_run_at_once() -> None:
-    """Without a task, they cost less."""
+    """Plain functions must run without a task, which costs less."""
 
     def plain(call: ServerCall) -> JSONObject:
         if call.params["name"] == "fail":
@@ -55,7 +55,8 @@ async def test_plain_handlers_are_run_at_once() -> None:
 
 @on_each_loop()
 async def test_handlers_have_a_context_of_their_own() -> None:
-    """What one says of its caller must not be true of the next one on the same connection."""
+    """A context variable that one call sets must not be visible to the next call on the
+    connection."""
     caller: ContextVar[str] = ContextVar("caller", default="nobody")
 
     def note(call: ServerCall) -> JSONObject:
@@ -73,7 +74,7 @@ async def test_handlers_have_a_context_of_their_own() -> None:
 async def test_what_cannot_be_read_is_neither_answered_nor_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It may be a credential with a typing error beside it."""
+    """An unreadable header may hold a credential with a typing error."""
     caplog.set_level("DEBUG")
     async with serving(handle) as server, talking(server) as talk:
         await talk.send(b"GET /mcp HTTP/1.1\r\nhost: x\r\nAuthorization : Bearer secret\r\n\r\n")
@@ -84,7 +85,7 @@ async def test_what_cannot_be_read_is_neither_answered_nor_logged(
 
 @on_each_loop()
 async def test_errors_of_handlers_are_answers() -> None:
-    """What a handler raises reaches the client if it is meant for it."""
+    """An `McpError` that a handler raises must reach the client."""
     async with serving(handle) as server, talking(server) as talk:
         failed = await talk.call(modern_tool_call(1, "fail"))
         broken = await talk.call(modern_tool_call(2, "break"))
@@ -95,7 +96,7 @@ async def test_errors_of_handlers_are_answers() -> None:
 
 @on_each_loop()
 async def test_progress_and_logs_are_streamed() -> None:
-    """They come before the answer, on its own stream."""
+    """Progress and logs must come before the response, on its own stream."""
     message = modern_tool_call(1, "progress")
     message["params"]["_meta"]["progressToken"] = 7
     async with serving(handle) as server, talking(server) as talk:
@@ -112,7 +113,7 @@ async def test_progress_and_logs_are_streamed() -> None:
 
 @on_each_loop()
 async def test_a_client_is_asked_in_the_way_it_knows() -> None:
-    """`RequireInput` is one thing for the handler and two on the wire."""
+    """`RequireInput` must be sent in the form of the client's era."""
     answer: JSONObject = {"action": "accept", "content": {}}
     async with serving(handle) as server, talking(server) as talk, talking(server) as other:
         message = modern_tool_call(1, "ask")
@@ -136,7 +137,9 @@ async def test_a_client_is_asked_in_the_way_it_knows() -> None:
 
 @on_each_loop()
 async def test_a_handler_can_ask_while_its_call_is_open() -> None:
-    """On the stream of its own call; progress comes back by another connection."""
+    """The question must go out on the stream of the call, and its progress arrives in another
+    request.
+    """
     async with serving(handle) as server, talking(server) as talk, talking(server) as other:
         fields = await opened(talk)
         await talk.send(posted(legacy_call("roots"), fields))
@@ -152,7 +155,7 @@ async def test_a_handler_can_ask_while_its_call_is_open() -> None:
 
 @on_each_loop()
 async def test_a_client_that_goes_cancels_its_call() -> None:
-    """In 2026-07-28 that is how a call is cancelled; a handler must not work for nobody."""
+    """In 2026-07-28 a disconnect is the cancellation, and the handler must not work on."""
     cancelled = loops.new_event()
     begun = loops.new_event()
 
@@ -173,7 +176,9 @@ async def test_a_client_that_goes_cancels_its_call() -> None:
 
 @on_each_loop()
 async def test_a_legacy_client_may_go_and_come_back() -> None:
-    """Its call goes on, and what it has missed is kept for it."""
+    """The call must go on after a disconnect, and its messages must be kept for the client that
+    resumes.
+    """
     async with serving(handle, answers="sse") as server:
         async with talking(server) as talk:
             fields = await opened(talk)
@@ -190,7 +195,7 @@ async def test_a_legacy_client_may_go_and_come_back() -> None:
 
 @on_each_loop()
 async def test_a_handler_lets_its_client_go() -> None:
-    """A long call need not hold a connection (SEP-1699)."""
+    """A long call must be able to end its stream and continue without a connection (SEP-1699)."""
 
     async def leave(call: ServerCall) -> JSONObject:
         assert call.close_stream(retry_ms=10)
@@ -208,7 +213,7 @@ async def test_a_handler_lets_its_client_go() -> None:
 
 @on_each_loop()
 async def test_changes_reach_those_who_have_subscribed() -> None:
-    """In both eras, whoever publishes them."""
+    """Changes must reach the subscribers of both eras, from whichever task they are published."""
     listen = modern(9, "subscriptions/listen", {"notifications": {"resourceSubscriptions": [URI]}})
     async with (
         serving(handle) as server,
@@ -234,7 +239,8 @@ async def test_changes_reach_those_who_have_subscribed() -> None:
 
 @on_each_loop()
 async def test_a_server_can_speak_to_a_session() -> None:
-    """What belongs to no call goes to the GET stream of the session that the call came in."""
+    """Messages outside of calls must go to the GET stream of the session that the call belongs
+    to."""
     ready = loops.new_event()
     servers: list[Any] = []
 
@@ -276,7 +282,9 @@ async def test_a_server_can_speak_to_a_session() -> None:
 
 @on_each_loop()
 async def test_without_a_session_there_is_nobody_to_speak_to() -> None:
-    """A client of 2026-07-28 has no channel outside of its own requests."""
+    """A client of 2026-07-28 has no stream outside of its own requests, so such messages must be
+    refused.
+    """
     seen: list[Any] = []
 
     async def speak(call: ServerCall) -> JSONObject:
@@ -305,7 +313,7 @@ async def test_without_a_session_there_is_nobody_to_speak_to() -> None:
 
 @on_each_loop()
 async def test_notifications_come_to_their_handler() -> None:
-    """A server can be told of changed roots."""
+    """A notification such as `roots/list_changed` must reach the handler of the server."""
     heard: list[str] = []
 
     def listen(method: str, params: JSONObject) -> None:
@@ -324,7 +332,9 @@ async def test_notifications_come_to_their_handler() -> None:
 
 @on_each_loop()
 async def test_it_may_take_long_to_find_out_who_calls() -> None:
-    """Longer than what is left of the time for the head, which is complete by then."""
+    """Authentication may take longer than the time that is left for the head, which is complete by
+    then.
+    """
 
     async def check(headers: Mapping[str, str]) -> str:
         await loops.sleep(0.5)  # a token that is looked up elsewhere; the limit is below
@@ -342,7 +352,7 @@ async def test_it_may_take_long_to_find_out_who_calls() -> None:
 @pytest.mark.parametrize("is_async", [False, True])
 @on_each_loop()
 async def test_callers_are_authenticated(is_async: bool) -> None:
-    """A handler learns who calls; whom it does not know is told how to be known."""
+    """A handler must know its caller, and an unknown caller must get the challenge."""
 
     def check(headers: Mapping[str, str]) -> str:
         match headers.get("authorization"):

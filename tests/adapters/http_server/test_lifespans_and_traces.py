@@ -1,4 +1,4 @@
-"""What a server over HTTP starts and ends with each session, and the traces of both sides."""
+"""Tasks of a session on a server over HTTP, and the traces of both sides."""
 
 import logging
 import re
@@ -39,7 +39,7 @@ def handle(call: ServerCall) -> JSONObject:
 
 @on_each_loop()
 async def test_each_session_has_its_companion_while_it_lasts() -> None:
-    """A task that feeds a client must begin with it and end with it."""
+    """A task that feeds a client must begin and end with the client's session."""
     ended: list[str] = []
     servers: list[Server] = []
     all_ended = loops.new_event()
@@ -75,7 +75,9 @@ async def test_each_session_has_its_companion_while_it_lasts() -> None:
 
 @on_each_loop()
 async def test_a_question_waits_until_its_client_listens() -> None:
-    """A client opens its stream after it is ready, and so after the first question may be asked."""
+    """A client opens its GET stream after the session is ready, so an early question must wait for
+    it.
+    """
     answers: list[Any] = []
     waits = loops.new_event()
 
@@ -104,7 +106,7 @@ async def test_a_question_waits_until_its_client_listens() -> None:
 async def test_a_companion_may_be_a_plain_function_and_may_fail(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """What it raises is logged, and the client is served all the same."""
+    """An exception of `on_ready` must be logged, and the client must still be served."""
     seen: list[Any] = []
 
     def note(server: Server) -> None:
@@ -128,7 +130,7 @@ async def test_a_companion_may_be_a_plain_function_and_may_fail(
 
 @on_each_loop()
 async def test_clients_without_a_session_have_no_companion() -> None:
-    """There is nothing that it could say to them."""
+    """Without a session, `on_ready` would have no stream to send on."""
     seen: list[Server] = []
     async with serving(handle, on_ready=seen.append) as server, talking(server) as talk:
         assert "result" in await talk.call(modern_tool_call(1, "x"))
@@ -140,7 +142,7 @@ async def test_clients_without_a_session_have_no_companion() -> None:
 
 
 class Recorder:
-    """A trace that keeps all, of a server or a client."""
+    """A trace that keeps everything, of a server or a client."""
 
     def __init__(self) -> None:
         self.bytes: dict[tuple[str, str], bytes] = {}
@@ -158,7 +160,7 @@ class Recorder:
 
 @on_each_loop()
 async def test_a_trace_sees_each_connection_by_itself() -> None:
-    """Whoever looks for a fault has to know which of the clients it is that says something."""
+    """A reader of a trace has to tell the clients apart."""
     trace = Recorder()
     wires: dict[str, bytes] = {}
     async with serving(handle, trace=trace) as server:
@@ -181,7 +183,7 @@ async def test_a_trace_sees_each_connection_by_itself() -> None:
 
 @on_each_loop()
 async def test_a_trace_sees_what_tls_hides(certificate: str) -> None:
-    """Records of TLS would tell nobody anything."""
+    """A trace must show the decrypted bytes, since TLS records cannot be read."""
     ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ours.load_cert_chain(certificate)
     theirs = ssl.create_default_context(cafile=certificate)
@@ -198,7 +200,7 @@ async def test_a_trace_sees_what_tls_hides(certificate: str) -> None:
 
 @on_each_loop()
 async def test_a_trace_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    """It is there to look for faults, and must not make one."""
+    """A trace is there to find faults, and must not cause one."""
 
     class Broken:
         def sent(self, client: str, data: bytes) -> None:
@@ -220,7 +222,7 @@ async def test_a_trace_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture)
 
 
 async def talk_as_client(port: int, **settings: Any) -> None:
-    """Open a session, have a tool called, and end it."""
+    """Open a session, call a tool, and end the session."""
     scheme = "https" if "tls" in settings else "http"
     async with connect_http(
         f"{scheme}://localhost:{port}/mcp",
@@ -236,7 +238,7 @@ async def talk_as_client(port: int, **settings: Any) -> None:
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
 @on_each_loop()
 async def test_traces_of_both_sides_agree(certificate: str, secure: bool) -> None:
-    """What one has under a name is what the other has under it, whatever is in between."""
+    """A message must have the same name in both traces, whatever proxy is between the two sides."""
     ours, theirs = Recorder(), Recorder()
     inside: dict[str, ssl.SSLContext] = {}
     outside: dict[str, ssl.SSLContext] = {}
@@ -262,7 +264,7 @@ async def test_traces_of_both_sides_agree(certificate: str, secure: bool) -> Non
 async def test_a_trace_of_a_client_that_fails_harms_nobody(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """As with a server: it is there to look for faults, and must not make one."""
+    """A trace is there to find faults, and must not cause one."""
 
     class Broken:
         def sent(self, connection: str, data: bytes) -> None:

@@ -29,15 +29,15 @@ def handle(call: ServerCall) -> JSONObject:
 
 
 async def is_served(server: HTTPServer) -> bool:
-    """Whether somebody else is, and soon."""
-    async with loops.move_on_after(5), talking(server) as talk:
+    """Whether another client is served, and soon."""
+    async with loops.move_on_after(20), talking(server) as talk:
         return "result" in await talk.call(modern_tool_call(1, "x"))
     return False
 
 
 @contextmanager
 def growing_at_most(size: int) -> Generator[None, None, None]:
-    """The most that is held in the block is so much more than before it."""
+    """Assert that memory grows by at most this much within the block."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -51,7 +51,7 @@ def growing_at_most(size: int) -> Generator[None, None, None]:
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_clients_that_go_in_the_middle_are_forgotten() -> None:
-    """Whoever listens goes at some time: what is kept of each is a server that grows for ever."""
+    """Memory that is kept for each client that has left would grow for ever."""
     async with serving(handle) as server:
 
         async def come_and_go(number: int) -> None:
@@ -74,7 +74,9 @@ async def test_clients_that_go_in_the_middle_are_forgotten() -> None:
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_bodies_that_stop_take_so_much_and_no_more() -> None:
-    """Each is shorter than a message may be, and together they would be all the memory there is."""
+    """Each unfinished body is within the limit for a message, but together they would fill the
+    memory.
+    """
     limits = HTTPLimits(held_bytes=4 * MIB, linger=0.1)
     async with serving(handle, limits=limits) as server, loops.open_nursery() as nursery:
         refused: list[int] = []
@@ -100,7 +102,9 @@ async def test_bodies_that_stop_take_so_much_and_no_more() -> None:
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_answers_that_nobody_reads_take_so_much_and_no_more() -> None:
-    """To ask costs a client nothing, and the answer would wait for it."""
+    """A client that sends requests and reads no response costs itself nothing, so its responses
+    need a bound.
+    """
     limits = HTTPLimits(held_bytes=12 * MIB)
     request = posted_modern(modern_tool_call(1, "x", size=8 * MIB))
     async with serving(handle, limits=limits) as server, loops.open_nursery() as nursery:
@@ -132,10 +136,11 @@ async def test_answers_that_nobody_reads_take_so_much_and_no_more() -> None:
 async def test_an_answer_counts_until_all_of_it_was_written(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Its memory is free no sooner: clients that read slowly made the server hold twice its limit.
+    """A response must count until it was written: slow readers made the server hold twice its
+    limit.
 
-    Of each answer the sockets of this machine take up to 6 MiB, so that two of 24 MiB are 36 MiB at
-    least, also when 14 MiB of the first one were read.
+    Of each response the sockets of this machine take up to 6 MiB, so that two of 24 MiB are 36 MiB
+    at least, also when 14 MiB of the first one were read.
     """
     limits = HTTPLimits(held_bytes=32 * MIB)
     request = posted_modern(modern_tool_call(1, "x", size=24 * MIB))
@@ -159,7 +164,7 @@ async def test_an_answer_counts_until_all_of_it_was_written(
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_what_was_held_is_given_back() -> None:
-    """A server that forgot to count down would refuse everybody in the end."""
+    """A server that did not subtract finished requests would refuse all clients in the end."""
     limits = HTTPLimits(held_bytes=3 * MIB, stall=0.2)
     async with serving(handle, limits=limits) as server:
         for _ in range(6):
@@ -176,7 +181,7 @@ async def test_what_was_held_is_given_back() -> None:
 
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_calls_under_way_hold_no_more_than_their_limit() -> None:
-    """Arguments that are kept by slow tools are many times as large as they came."""
+    """Decoded arguments take many times the memory of their bytes, and slow tools keep them."""
     go = loops.new_event()
     statuses: list[int] = []
 

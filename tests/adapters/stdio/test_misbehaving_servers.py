@@ -27,13 +27,13 @@ def text(value: str) -> JSONObject:
 
 
 def memory() -> int:
-    """Bytes of this process that are in memory."""
+    """The bytes of this process that are in memory."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @on_trio()
 async def test_server_that_hears_neither_end_nor_signal_is_killed_in_the_time_that_is_set() -> None:
-    """Both waits belong to the user: some servers have to write something down first."""
+    """Both grace periods can be set, since some servers have data to write before they exit."""
     async with connect_stdio(bad("deaf"), info=INFO, terminate_after=0.1, kill_after=0.2) as client:
         assert await client.request(*call_tool("hi")) == text("hi")
         start = trio.current_time()
@@ -43,7 +43,7 @@ async def test_server_that_hears_neither_end_nor_signal_is_killed_in_the_time_th
 
 @on_trio()
 async def test_all_that_a_server_has_started_ends_with_it() -> None:
-    """A wrapper script that starts the real server is the usual case; orphans pile up unseen."""
+    """A wrapper script often starts the real server, which would stay as an orphan."""
     lines: list[str] = []
     async with connect_stdio(
         bad("forking"), info=INFO, on_stderr=lines.append, kill_after=0.2
@@ -63,7 +63,9 @@ async def test_all_that_a_server_has_started_ends_with_it() -> None:
 async def test_death_of_a_server_is_noticed_although_a_child_of_it_holds_its_pipes(
     restarts: int,
 ) -> None:
-    """Nobody will answer, and the end of the output would never come."""
+    """A child that holds the pipes keeps the output open, so the end of the process has to be
+    noticed by itself.
+    """
     async with connect_stdio(
         bad("orphaning"), info=INFO, restarts=restarts, kill_after=0.1
     ) as client:
@@ -80,7 +82,7 @@ async def test_death_of_a_server_is_noticed_although_a_child_of_it_holds_its_pip
 async def test_what_a_server_wrote_before_it_died_is_read_to_the_last(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A client that is busy may be behind by more than one read."""
+    """A client that is busy may have more than one read to catch up after the process has ended."""
     heard: list[str] = []
 
     def on_notification(method: str, params: JSONObject) -> None:
@@ -96,7 +98,7 @@ async def test_what_a_server_wrote_before_it_died_is_read_to_the_last(
 
 @on_trio()
 async def test_server_that_dies_within_a_line_loses_its_calls_and_leaves_its_last_words() -> None:
-    """What it wrote last usually says why; without it every crash looks alike."""
+    """The last lines of standard error usually name the cause of a crash."""
     with pytest.raises(ConnectionLost) as caught:
         async with connect_stdio(bad("dying"), info=INFO, stderr="capture") as client:
             await client.request(*call_tool())
@@ -106,7 +108,9 @@ async def test_server_that_dies_within_a_line_loses_its_calls_and_leaves_its_las
 
 @on_trio()
 async def test_noise_before_between_and_inside_lines_is_survived() -> None:
-    """The commonest failure in the field: something prints to standard output."""
+    """Text printed to standard output is the commonest failure in the field, and must not end the
+    connection.
+    """
     async with connect_stdio(bad("noisy"), info=INFO) as client:
         for number in range(20):
             assert await client.request(*call_tool(str(number))) == text(str(number))
@@ -114,7 +118,9 @@ async def test_noise_before_between_and_inside_lines_is_survived() -> None:
 
 @on_trio()
 async def test_chatter_on_standard_error_never_blocks_a_server() -> None:
-    """c109: whoever captures it must read it all the time, and keep only the end of it."""
+    """c109: a client that captures standard error must read it all the time, and keep only the end
+    of it.
+    """
     async with connect_stdio(bad("chatty"), info=INFO, stderr="capture") as client:
         assert await client.request(*call_tool("hi")) == text("hi")
         with pytest.raises(ConnectionLost) as caught:
@@ -136,7 +142,7 @@ async def test_server_that_closes_its_output_and_lives_on_ends_calls_at_once() -
 
 @on_trio()
 async def test_server_that_never_reads_costs_bounded_memory_and_its_calls_time_out() -> None:
-    """A client must neither wait for ever nor keep on storing what nobody will read."""
+    """A client must neither wait for ever nor queue output without a bound."""
     large = "x" * 100_000
     timed_out = 0
     async with connect_stdio(bad("unreading"), info=INFO, terminate_after=0.1) as client:
@@ -161,7 +167,9 @@ async def test_server_that_never_reads_costs_bounded_memory_and_its_calls_time_o
 @pytest.mark.unjudged("thousands of messages")
 @on_trio()
 async def test_cancelling_calls_at_random_moments_leaks_nothing() -> None:
-    """Thousands of races between an answer and a cancellation: looked at in both processes."""
+    """Thousands of races between a response and a cancellation must leave no entries in either
+    process.
+    """
     rng = random.Random(3)
     command = [sys.executable, "-m", "tests.support.programs.trio_server", "honest"]
     answered = 0
@@ -207,7 +215,9 @@ async def test_cancelling_calls_at_random_moments_leaks_nothing() -> None:
 @pytest.mark.unjudged("200 MB")
 @on_trio()
 async def test_two_hundred_megabytes_in_both_directions_at_once() -> None:
-    """Both pipes are full all the time: whoever waits for one of them alone waits for ever."""
+    """Both pipes are full all the time, so a side that waits for one of them alone would wait for
+    ever.
+    """
     command = [
         sys.executable,
         "-m",
@@ -236,7 +246,7 @@ async def test_two_hundred_megabytes_in_both_directions_at_once() -> None:
 
 @on_trio()
 async def test_requests_wait_for_room_and_do_not_end_the_connection_of_all() -> None:
-    """A burst of large calls to a server that reads all the time is no reason to hang up."""
+    """A burst of large calls to a server that reads must not end the connection."""
     command = [sys.executable, "-m", "tests.support.programs.trio_server", "honest"]
     large = "x" * 500_000
     config = Config(max_unsent_bytes=4_000_000)
@@ -279,7 +289,7 @@ async def test_requests_that_wait_for_room_end_with_the_connection() -> None:
 
 
 def test_secrets_of_the_client_are_not_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server is often somebody else's program."""
+    """A server is often a foreign program, and must not get the client's environment variables."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("LC_TIME", "C")
     monkeypatch.setenv("SHELL", "() { echo a function; }")

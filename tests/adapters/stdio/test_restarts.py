@@ -26,7 +26,7 @@ async def pid_of(client: Client) -> str:
 
 @on_trio()
 async def test_server_that_ended_is_started_again_for_the_next_call() -> None:
-    """A long-lived client must not need a restart of its own because one tool has crashed."""
+    """A long-lived client must not have to be restarted because one tool has crashed."""
     pids: set[str] = set()
     async with connect_stdio(bad("fragile"), info=INFO, restarts=2) as client:
         for _ in range(3):
@@ -41,7 +41,7 @@ async def test_server_that_ended_is_started_again_for_the_next_call() -> None:
 
 @on_trio()
 async def test_callers_that_find_the_server_gone_share_one_new_process() -> None:
-    """A process for each of them would be a flood at the worst moment."""
+    """One process for each waiting caller would overload the machine."""
     pids: set[str] = set()
 
     async def ask(client: Client) -> None:
@@ -58,7 +58,7 @@ async def test_callers_that_find_the_server_gone_share_one_new_process() -> None
 
 @on_trio()
 async def test_caller_that_gives_up_uses_up_no_restart() -> None:
-    """One impatient caller must not end the server for all others."""
+    """One impatient caller must not use up the restarts of all others."""
     async with connect_stdio(bad("fragile"), info=INFO, restarts=1) as client:
         with pytest.raises(ConnectionLost):
             await client.request(*call_tool("die"))
@@ -97,7 +97,7 @@ async def test_server_that_cannot_be_started_again_is_reported_to_all_who_need_i
 
 @on_trio()
 async def test_what_a_server_said_before_it_failed_to_start_again_is_kept(tmp_path: Path) -> None:
-    """Why it does not start is what the user needs to know."""
+    """The last lines of standard error say why the server does not start."""
     flag = tmp_path / "broken"
     command = bad("fragile", str(flag))
     async with connect_stdio(command, info=INFO, restarts=1, stderr="capture") as client:
@@ -112,7 +112,7 @@ async def test_what_a_server_said_before_it_failed_to_start_again_is_kept(tmp_pa
 
 @on_trio()
 async def test_block_that_is_left_during_a_restart_leaves_no_process() -> None:
-    """The end of the block ends the start, too."""
+    """The end of the block must end a restart too."""
     async with connect_stdio(bad("fragile"), info=INFO, restarts=1) as client:
         with pytest.raises(ConnectionLost):
             await client.request(*call_tool("die"))
@@ -124,7 +124,7 @@ async def test_block_that_is_left_during_a_restart_leaves_no_process() -> None:
 @pytest.mark.parametrize("restarts", [0, 1])
 @on_trio()
 async def test_what_fails_within_the_connection_ends_the_block(restarts: int) -> None:
-    """Ctrl-C strikes wherever Python is, often in a callback; nobody may wait on after it."""
+    """Ctrl-C may come in any callback, and no caller may go on waiting after it."""
     async with trio.open_nursery() as nursery:
         is_lost = trio.Event()
 
@@ -150,7 +150,7 @@ async def test_what_fails_within_the_connection_ends_the_block(restarts: int) ->
 
 
 class Tracer:
-    """A trace that does something at one event or at some bytes."""
+    """A trace that calls a function at one event or at some bytes."""
 
     def __init__(
         self, act: Callable[[], None], at: type[Event] | None = None, sending: bytes | None = None
@@ -174,7 +174,7 @@ class Tracer:
 @pytest.mark.parametrize("restarts", [0, 1])
 @on_trio()
 async def test_trace_that_fails_at_the_very_end_ends_the_block(restarts: int) -> None:
-    """What it raises must come out, from the last event as from the first."""
+    """An exception of a trace must be raised for the last event as for the first."""
 
     def fail() -> None:
         raise ZeroDivisionError
@@ -190,7 +190,7 @@ async def test_trace_that_fails_at_the_very_end_ends_the_block(restarts: int) ->
 @pytest.mark.parametrize("restarts", [0, 1])
 @on_trio()
 async def test_cancellation_in_the_moment_of_the_start_is_heard(restarts: int) -> None:
-    """The block was never entered: nobody would leave it, and the process would stay."""
+    """The block is never entered, so the failed start itself must end the process."""
     with trio.fail_after(30), trio.CancelScope() as scope:
         async with connect_stdio(
             bad("fragile"),
@@ -205,7 +205,7 @@ async def test_cancellation_in_the_moment_of_the_start_is_heard(restarts: int) -
 
 @on_trio()
 async def test_client_that_is_used_after_its_block_starts_nothing() -> None:
-    """It is an error of the caller's, told at once, each time."""
+    """A call after the block is the caller's error, and must raise at once, each time."""
     async with connect_stdio(bad("fragile"), info=INFO, restarts=1) as client:
         await pid_of(client)
     for _ in range(2):
@@ -230,7 +230,7 @@ async def test_first_start_that_fails_is_reported_as_without_restarts() -> None:
 async def test_scope_around_the_block_cancels_the_calls_in_flight(
     restarts: int, tmp_path: Path
 ) -> None:
-    """The server learns that nobody waits for its work any more, whoever has cancelled."""
+    """The server must be told that the calls are cancelled, whichever scope was cancelled."""
     seen = tmp_path / "seen"
     command = bad("recorder", str(seen))
     with trio.CancelScope() as scope:

@@ -39,7 +39,7 @@ from tests.support.adapters.trio_talk import (
 
 @instantly()
 async def test_cancelled_caller_cancels_its_request_and_the_handler() -> None:
-    """Work that nobody waits for any more must stop on the other side, too."""
+    """Cancelled work must stop on the server too."""
     trail: list[str] = []
 
     async def handler(call: ServerCall) -> JSONObject:
@@ -61,7 +61,7 @@ async def test_cancelled_caller_cancels_its_request_and_the_handler() -> None:
 
 @instantly()
 async def test_request_that_was_cancelled_at_once_is_not_begun() -> None:
-    """A tool with effects must not run for a request that is over before it is looked at."""
+    """A tool with side effects must not run for a request that was cancelled before its turn."""
     begun: list[object] = []
 
     async def handler(call: ServerCall) -> JSONObject:
@@ -89,7 +89,7 @@ async def test_request_that_was_cancelled_at_once_is_not_begun() -> None:
 
 @instantly()
 async def test_handler_that_answers_in_spite_of_cancellation_is_not_heard() -> None:
-    """A lost race is no error: neither an answer nor a log record comes of it."""
+    """A lost race is no error: the late result must be dropped without a log record."""
     trail: list[str] = []
 
     async def handler(call: ServerCall) -> JSONObject:
@@ -109,7 +109,8 @@ async def test_handler_that_answers_in_spite_of_cancellation_is_not_heard() -> N
 
 @instantly()
 async def test_request_for_a_task_outlives_its_caller() -> None:
-    """A task is ended by tasks/cancel; the caller's cancellation must not turn into an error."""
+    """A task is ended by tasks/cancel, so the cancellation of its caller must not become an
+    error."""
     tasks: JSONObject = {"requests": {"tools": {"call": {}}}, "cancel": {}, "list": {}}
     near, peer = by_hand()
     async with trio.open_nursery() as nursery:
@@ -126,7 +127,9 @@ async def test_request_for_a_task_outlives_its_caller() -> None:
 
 @instantly()
 async def test_leaving_the_block_by_cancellation_still_tells_the_server() -> None:
-    """The cancellations that it causes are flushed, although everything around is cancelled."""
+    """The cancellations of requests must be flushed although the scope around the block is
+    cancelled.
+    """
     near, peer = by_hand()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(peer.agreed)
@@ -141,7 +144,9 @@ async def test_leaving_the_block_by_cancellation_still_tells_the_server() -> Non
 
 @instantly()
 async def test_exception_of_the_block_comes_out_as_it_was_raised() -> None:
-    """Callers write `except PeerError`, not `except*`: nurseries of ours are not their affair."""
+    """Callers write `except PeerError`, so the nurseries of the library must not wrap it in a
+    group.
+    """
 
     def handler(call: ServerCall) -> JSONObject:
         raise McpError(-32050, "no")
@@ -156,7 +161,8 @@ async def test_exception_of_the_block_comes_out_as_it_was_raised() -> None:
 
 @instantly()
 async def test_what_ends_the_process_is_not_swallowed() -> None:
-    """`SystemExit` in a handler means it; other groups of exceptions stay groups."""
+    """`SystemExit` in a handler must end the process, and other exception groups must stay
+    groups."""
 
     async def handler(call: ServerCall) -> JSONObject:
         raise SystemExit(3)
@@ -199,7 +205,7 @@ async def test_what_ends_the_process_is_not_swallowed() -> None:
 
 @instantly()
 async def test_request_times_out_after_a_minute_by_default() -> None:
-    """A server that hangs must not hang its clients; and it is told that nobody waits."""
+    """A server that hangs must not hang its clients, and must get a cancellation."""
     async with talking_by_hand() as (client, peer):
         start = trio.current_time()
         with pytest.raises(RequestTimeout) as caught:
@@ -212,7 +218,7 @@ async def test_request_times_out_after_a_minute_by_default() -> None:
 
 @instantly()
 async def test_timeout_can_be_set_for_all_requests_and_for_one() -> None:
-    """What is slow by nature gets its own limit, or none."""
+    """A slow tool needs its own limit, or none."""
 
     async def handler(call: ServerCall) -> JSONObject:
         await trio.sleep(500)
@@ -229,7 +235,7 @@ async def test_timeout_can_be_set_for_all_requests_and_for_one() -> None:
 
 @instantly()
 async def test_progress_restarts_the_timeout_but_not_the_longest_one() -> None:
-    """Silence is what is limited; somebody who wants an absolute end asks for it."""
+    """`timeout` limits silence only; `max_timeout` limits the whole call."""
 
     async def handler(call: ServerCall) -> JSONObject:
         for step in range(10):
@@ -247,7 +253,7 @@ async def test_progress_restarts_the_timeout_but_not_the_longest_one() -> None:
 
 
 class Clogged(trio.abc.SendStream):
-    """A pipe that is full: once clogged, a write never returns."""
+    """A pipe that can be full: once clogged, a write never returns."""
 
     def __init__(self, inner: trio.abc.SendStream) -> None:
         self._inner = inner
@@ -267,7 +273,7 @@ class Clogged(trio.abc.SendStream):
 
 @instantly()
 async def test_blocked_write_stops_neither_reading_nor_the_clock() -> None:
-    """Both sides writing into full pipes is a deadlock, unless both go on reading."""
+    """If both sides write into full pipes, each must go on reading, or both wait for ever."""
     seen: list[str] = []
     near, peer = by_hand()
     clogged = Clogged(near.send_stream)
@@ -291,7 +297,7 @@ async def test_blocked_write_stops_neither_reading_nor_the_clock() -> None:
 
 @instantly()
 async def test_failed_write_is_told_to_the_core_and_ends_what_follows() -> None:
-    """After a broken write nothing can be sent; callers hear it at once instead of waiting."""
+    """After a failed write no request can be sent, so callers must get an error at once."""
 
     class Broken(Clogged):
         async def send_all(self, data: bytes | bytearray | memoryview) -> None:
@@ -316,7 +322,7 @@ async def test_failed_write_is_told_to_the_core_and_ends_what_follows() -> None:
 
 @instantly()
 async def test_start_times_out_after_half_a_minute_by_default() -> None:
-    """A program that is no server at all would be waited for without an end."""
+    """A program that is no server would be waited for without end."""
     near, _ = by_hand()
     start = trio.current_time()
     with pytest.raises(RequestTimeout):
@@ -362,7 +368,7 @@ async def answer_without_tools(peer: Peer) -> None:
 async def test_start_that_fails_says_why(
     play: Callable[[Peer], Any], expected: type[Exception]
 ) -> None:
-    """What a user does about it depends on the reason."""
+    """The user needs the reason to know what to do."""
     near, peer = by_hand()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(play, peer)
@@ -373,7 +379,7 @@ async def test_start_that_fails_says_why(
 
 @instantly()
 async def test_end_of_the_stream_ends_every_request() -> None:
-    """Callers that hang for ever after a crash of the server are the worst outcome."""
+    """Callers must not hang for ever after a crash of the server."""
     async with talking_by_hand() as (client, peer):
 
         async def crash() -> None:
@@ -395,7 +401,7 @@ async def test_end_of_the_stream_ends_every_request() -> None:
 
 @instantly()
 async def test_stream_that_breaks_counts_as_its_end() -> None:
-    """A reset is as final as a clean end."""
+    """A reset must end the conversation as a clean end does."""
 
     class Reset(trio.abc.ReceiveStream):
         async def receive_some(self, max_bytes: int | None = None) -> bytes:
@@ -414,7 +420,7 @@ async def test_stream_that_breaks_counts_as_its_end() -> None:
 
 @instantly()
 async def test_invalid_answer_is_not_taken_for_a_result() -> None:
-    """A result without its content would break the caller somewhere else."""
+    """A result without its required members would break the caller later."""
     async with talking_by_hand() as (client, peer):
 
         async def answer() -> None:
@@ -429,7 +435,9 @@ async def test_invalid_answer_is_not_taken_for_a_result() -> None:
 
 @instantly()
 async def test_request_that_would_break_the_protocol_is_refused_here() -> None:
-    """The server did not declare it: that is the caller's mistake, not the server's."""
+    """A request for an undeclared capability is the caller's mistake, and must raise before it is
+    sent.
+    """
     async with talking(lambda call: text("")) as client:
         with pytest.raises(LocalProtocolError):
             await client.request("prompts/list")
@@ -438,7 +446,7 @@ async def test_request_that_would_break_the_protocol_is_refused_here() -> None:
 
 @instantly()
 async def test_end_of_input_cancels_handlers_that_take_too_long() -> None:
-    """A server that stays because of one handler is left running for ever."""
+    """One handler must not keep a server running for ever after its client has gone."""
     trail: list[float] = []
 
     async def handler(call: ServerCall) -> JSONObject:

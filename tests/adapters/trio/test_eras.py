@@ -63,14 +63,14 @@ QUESTIONS = {"name": FORM, "roots": ROOTS}
 
 
 async def asking(call: ServerCall) -> JSONObject | RequireInput:
-    """A handler that asks before it answers."""
+    """A handler that asks before it returns its result."""
     if not call.input_responses:
         return RequireInput(QUESTIONS, state="so far")
     return text(json.dumps([call.input_responses, call.state, call.revision]))
 
 
 async def answering(call: Call) -> JSONObject:
-    """A client that has an answer to everything."""
+    """A client that answers every question."""
     if call.method == "roots/list":
         return {"roots": [{"uri": "file:///a"}]}
     return {"action": "accept", "content": {"name": call.params["message"]}}
@@ -79,7 +79,9 @@ async def answering(call: Call) -> JSONObject:
 @pytest.mark.parametrize(("ours", "theirs"), list(itertools.product(ERAS, ERAS)))
 @instantly()
 async def test_one_handler_serves_clients_of_every_era(ours: str, theirs: str) -> None:
-    """The specification's matrix: what has an era in common works, in the newest of them."""
+    """Client and server with a common revision must talk in the newest one, as the specification's
+    matrix says.
+    """
     common = [revision for revision in ERAS[ours] if revision in ERAS[theirs]]
     serving = {"revisions": ERAS[theirs]}
     options: Any = {"revisions": ERAS[ours], "on_request": answering, "capabilities": EVERYTHING}
@@ -103,7 +105,7 @@ async def test_one_handler_serves_clients_of_every_era(ours: str, theirs: str) -
 @pytest.mark.parametrize("revisions", [LEGACY_REVISIONS, MODERN_REVISIONS])
 @instantly()
 async def test_plain_functions_ask_and_answer_too(revisions: Sequence[str]) -> None:
-    """Nothing in them has to wait."""
+    """Handlers that do not wait must not have to be async."""
 
     def handler(call: ServerCall) -> JSONObject | RequireInput:
         return text("done") if call.input_responses else RequireInput({"r": ROOTS})
@@ -125,7 +127,7 @@ async def test_plain_functions_ask_and_answer_too(revisions: Sequence[str]) -> N
 
 @instantly()
 async def test_who_is_asked_may_ask_back() -> None:
-    """A question is handled like a request, which may need something of the server."""
+    """The handler of a question may need a call to the server."""
 
     async def on_request(call: Call) -> JSONObject:
         await call.request("tools/list")
@@ -159,7 +161,7 @@ async def test_caller_learns_that_a_question_was_not_answered() -> None:
 
 @instantly()
 async def test_rounds_without_end_are_an_invalid_answer() -> None:
-    """A server that only asks."""
+    """A server that asks in every round must not keep the caller for ever."""
 
     def handler(call: ServerCall) -> RequireInput:
         return RequireInput(state="more")
@@ -172,7 +174,7 @@ async def test_rounds_without_end_are_an_invalid_answer() -> None:
 
 @instantly()
 async def test_question_that_may_not_be_asked_names_what_the_client_lacks() -> None:
-    """The client has not declared it, and could do so and try again."""
+    """The client has not declared the capability, and could do so and retry."""
     serving = {"revisions": BOTH}
     async with talking(asking, serving=serving, revisions=BOTH) as client:
         with pytest.raises(PeerError, match="needs elicitation") as caught:
@@ -184,7 +186,7 @@ async def test_question_that_may_not_be_asked_names_what_the_client_lacks() -> N
 
 @instantly()
 async def test_sealed_state_comes_back_as_it_was() -> None:
-    """It is opened with the same keys, by the wall clock."""
+    """A sealed state must open with the same keys and the wall clock."""
     serving = {"revisions": BOTH, "config": Config(state_keys=(b"x" * 16,))}
     options: Any = {"on_request": answering, "capabilities": EVERYTHING}
     async with talking(asking, serving=serving, revisions=BOTH, **options) as client:
@@ -218,7 +220,7 @@ async def ask_for_ever(peer: Peer, *, take: float = 0.0) -> None:
 @pytest.mark.parametrize(("theirs", "ours"), [(0.0, 100.0), (0.0, 3.0), (3.0, 0.0)])
 @instantly()
 async def test_time_allowed_in_all_covers_every_round(theirs: float, ours: float) -> None:
-    """However many there are, and whoever takes it, the caller waits no longer than it said."""
+    """`max_timeout` must limit all rounds together, and the time of the user."""
 
     async def on_request(call: Call) -> JSONObject:
         await trio.sleep(ours)
@@ -238,7 +240,7 @@ async def test_time_allowed_in_all_covers_every_round(theirs: float, ours: float
 
 @instantly()
 async def test_connection_that_ends_ends_the_answering_of_questions() -> None:
-    """Nobody can hear the answer: the caller must not wait for a user who has not decided."""
+    """The caller must not wait for a user whose answer can no longer be sent."""
     trail: list[str] = []
     begun = trio.Event()
 
@@ -269,7 +271,7 @@ async def test_connection_that_ends_ends_the_answering_of_questions() -> None:
 
 @instantly()
 async def test_questions_are_not_answered_all_at_once() -> None:
-    """A server asks as much as a message holds; each answer may be a window, or a model's work."""
+    """One message may hold many questions, and each may open a window or run a model."""
     running: list[None] = []
     most = 0
 
@@ -305,7 +307,7 @@ async def test_questions_are_not_answered_all_at_once() -> None:
 async def test_bad_answer_to_a_question_is_the_handlers_fault(
     answer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Callers of `request` have one exception for it, and the log says what was wrong."""
+    """Callers of `request` must get one exception for it, and the log must name the fault."""
 
     def on_request(call: Call) -> JSONObject:
         if isinstance(answer, Exception):
@@ -328,7 +330,7 @@ async def test_bad_answer_to_a_question_is_the_handlers_fault(
 
 
 class Unsayable(dict[str, Any]):
-    """A result that fails in its own way when it is looked at."""
+    """A result whose attributes raise an exception of their own."""
 
     def _fail(self, *args: object) -> Any:
         raise RuntimeError("no")
@@ -341,7 +343,7 @@ class Unsayable(dict[str, Any]):
 async def test_what_cannot_be_encoded_ends_one_request_only(
     where: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whatever an encoder raises, the other requests of the client go on."""
+    """Whatever an encoder raises, the other requests of the client must go on."""
     caplog.set_level(logging.CRITICAL)
 
     def handler(call: ServerCall) -> JSONObject | RequireInput:
@@ -363,7 +365,7 @@ async def test_what_cannot_be_encoded_ends_one_request_only(
 
 @instantly()
 async def test_server_is_ready_once() -> None:
-    """A client that looks around before its handshake must not have things set up twice."""
+    """A client that sends modern requests before its handshake must not run `on_ready` twice."""
     servers: list[Server] = []
     near, far = memory_stream_pair()
     async with trio.open_nursery() as nursery:
@@ -390,7 +392,7 @@ def nothing(call: ServerCall) -> JSONObject:
 
 @instantly()
 async def test_changes_are_iterated_over() -> None:
-    """What changes twice before it is looked at has changed."""
+    """Two changes of the same item before the next iteration must be reported once."""
     servers: list[Server] = []
     serving = {"revisions": BOTH, "capabilities": FULL, "on_ready": servers.append}
     async with talking(nothing, serving=serving, revisions=BOTH) as client:
@@ -434,7 +436,9 @@ async def test_changes_end_with_the_connection() -> None:
 
 @instantly()
 async def test_subscription_that_is_refused_raises() -> None:
-    """With the server's error, or when it says nothing."""
+    """A refused subscription must raise the server's error, also when the server ends it without
+    one.
+    """
     refusing = {"revisions": BOTH, "config": Config(max_subscriptions=1)}
     async with talking(
         nothing, serving={**refusing, "capabilities": FULL}, revisions=BOTH
@@ -455,7 +459,7 @@ async def test_subscription_that_is_refused_raises() -> None:
 
 @instantly()
 async def test_subscription_that_nobody_acknowledges_times_out() -> None:
-    """Its time is that of a request."""
+    """A subscription that is not acknowledged must time out as a request does."""
 
     async def handler(call: ServerCall) -> JSONObject:
         await trio.sleep_forever()
@@ -470,7 +474,9 @@ async def test_subscription_that_nobody_acknowledges_times_out() -> None:
 
 @instantly()
 async def test_server_looks_at_subscriptions_and_ends_them() -> None:
-    """The iteration over its changes is over then, and no error: the server meant it."""
+    """When the server ends a subscription, the iteration over its changes must end without an
+    error.
+    """
     servers: list[Server] = []
     serving = {"revisions": BOTH, "capabilities": FULL, "on_ready": servers.append}
     async with (
@@ -487,7 +493,7 @@ async def test_server_looks_at_subscriptions_and_ends_them() -> None:
 
 
 class Failing:
-    """A stream whose reading fails in a way that no stream's should, right after some bytes."""
+    """A stream whose reading fails with an unexpected exception, right after some bytes."""
 
     def __init__(self, stream: trio.StapledStream[Any, Any]) -> None:
         self._stream = stream
@@ -504,7 +510,7 @@ class Failing:
 
 @instantly()
 async def test_changes_end_when_the_stream_is_at_fault() -> None:
-    """The wire tells no more events then; who iterates elsewhere must not wait for ever."""
+    """After an unexpected exception no more events come, so tasks that iterate must be woken."""
     near, peer = by_hand()
     caught: list[Exception] = []
 
@@ -539,7 +545,7 @@ async def test_changes_end_when_the_stream_is_at_fault() -> None:
 
 @instantly()
 async def test_only_changes_that_are_acknowledged_are_kept() -> None:
-    """A server that tells anything else, or of ever more resources, must not fill the memory."""
+    """A server that reports other changes, or ever more resources, must not fill the memory."""
     method = "notifications/resources/updated"
 
     def updated(id: object, uri: str) -> JSONObject:

@@ -1,4 +1,4 @@
-"""A client that forges the state of a question gets an error, and harms nobody else."""
+"""A client that forges the state of a question gets an error, and the server goes on."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ CONFIG = Config(state_keys=(b"x" * 16,))
 
 
 async def handle(call: ServerCall) -> JSONObject | RequireInput:
-    """What a handler does with a state that is None is not asked for."""
+    """A handler that is never asked about its state."""
     state = call.state
     match call.params["name"]:
         case "asks":
@@ -32,7 +32,7 @@ async def handle(call: ServerCall) -> JSONObject | RequireInput:
 @pytest.mark.parametrize("name", ["asks", "refuses", "breaks", "answers"])
 @instantly()
 async def test_a_forged_state_is_an_error_on_a_stream(name: str) -> None:
-    """The handler's own answer came too late, and ended the server with an exception."""
+    """The handler's own response came after the error, and ended the server with an exception."""
     settings: Any = {"serving": {"config": CONFIG, "revisions": MODERN_REVISIONS}}
     async with talking_on_stream(
         handle, revisions=MODERN_REVISIONS, capabilities=EVERYTHING, **settings
@@ -47,7 +47,7 @@ async def test_a_forged_state_is_an_error_on_a_stream(name: str) -> None:
 @pytest.mark.parametrize("name", ["asks", "refuses", "breaks", "answers"])
 @instantly()
 async def test_a_forged_state_is_an_error_over_http(name: str) -> None:
-    """It has the status of one, too."""
+    """The error must have its HTTP status too."""
     async with serving(handle, config=CONFIG) as server, talking(server) as talk:
         message = modern_tool_call(1, name)
         message["params"]["requestState"] = "forged"

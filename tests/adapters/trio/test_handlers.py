@@ -1,4 +1,4 @@
-"""Handlers on trio: how they run, and which answers their callers get."""
+"""Handlers on trio: how they run, and the responses that their callers get."""
 
 import logging
 import math
@@ -51,7 +51,7 @@ async def test_async_handlers_work_side_by_side() -> None:
 
 @instantly()
 async def test_plain_function_is_a_handler_too() -> None:
-    """A handler without waiting needs no task."""
+    """A handler that does not wait must not need a task."""
 
     def handler(call: ServerCall) -> JSONObject:
         return text(call.params["name"])
@@ -62,7 +62,7 @@ async def test_plain_function_is_a_handler_too() -> None:
 
 @instantly()
 async def test_call_shows_what_was_asked_and_by_whom() -> None:
-    """A handler decides by these; it has no connection to look at."""
+    """A handler has no connection, so its call must have the request and the caller."""
     seen: list[object] = []
 
     def handler(call: ServerCall) -> JSONObject:
@@ -85,7 +85,7 @@ async def test_call_shows_what_was_asked_and_by_whom() -> None:
 
 @instantly()
 async def test_mcp_error_reaches_the_caller_as_it_was_raised() -> None:
-    """The application's errors are part of its protocol."""
+    """Error codes of an application are part of its protocol."""
 
     async def handler(call: ServerCall) -> JSONObject:
         raise McpError(-32050, "out of paper", {"tray": 2})
@@ -127,7 +127,7 @@ def raises_unsendable(call: ServerCall) -> JSONObject:
 async def test_fault_in_a_handler_is_told_to_the_logger_only(
     handler: Handler, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Exception texts hold paths, queries and passwords; the peer gets a fixed text."""
+    """Exception texts hold paths, queries and passwords, so the peer must get a fixed text."""
     async with talking(handler) as client:
         with pytest.raises(PeerError) as caught:
             await client.request(*call_tool())
@@ -141,7 +141,7 @@ async def test_fault_in_a_handler_is_told_to_the_logger_only(
 
 @instantly()
 async def test_progress_arrives_before_the_answer() -> None:
-    """A caller that shows progress must not get it when all is over."""
+    """Progress that comes after the response is useless."""
 
     async def handler(call: ServerCall) -> JSONObject:
         assert call.progress(1, total=2, message="half")
@@ -162,7 +162,7 @@ async def test_progress_arrives_before_the_answer() -> None:
 
 @instantly()
 async def test_progress_for_a_token_of_the_callers_own_needs_no_callback() -> None:
-    """A gateway passes tokens on and watches progress elsewhere."""
+    """A gateway passes tokens on and handles their progress itself."""
 
     def handler(call: ServerCall) -> JSONObject:
         return text(str(call.progress(1)))
@@ -174,7 +174,7 @@ async def test_progress_for_a_token_of_the_callers_own_needs_no_callback() -> No
 
 @instantly()
 async def test_progress_that_nobody_asked_for_is_not_sent() -> None:
-    """A handler may always report; whether anyone listens is the client's choice."""
+    """A handler may always report; without a token its progress must not be sent."""
     sent: list[bool] = []
 
     def handler(call: ServerCall) -> JSONObject:
@@ -191,7 +191,7 @@ async def test_progress_that_nobody_asked_for_is_not_sent() -> None:
 async def test_fault_in_a_callback_is_logged_and_survived(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A display that breaks must not end the conversation; only `on_progress` ends its call."""
+    """A callback that raises must not end the conversation; only `on_progress` ends its call."""
 
     def handler(call: ServerCall) -> JSONObject:
         call.log("error", "one")
@@ -222,7 +222,7 @@ async def test_fault_in_a_callback_is_logged_and_survived(
 
 @instantly()
 async def test_logs_below_the_wish_of_the_client_are_not_sent() -> None:
-    """The client sets the level; handlers need not ask for it."""
+    """The client sets the level, and handlers must not have to look at it."""
 
     def handler(call: ServerCall) -> JSONObject:
         sent = [call.log(level, {"n": 1}, logger="disk") for level in ("info", "error")]
@@ -244,7 +244,7 @@ async def test_logs_below_the_wish_of_the_client_are_not_sent() -> None:
 
 @instantly()
 async def test_notifications_reach_the_server() -> None:
-    """The client says, for example, that its roots have changed."""
+    """A notification of the client, such as changed roots, must reach the server's handler."""
     seen: list[str] = []
 
     def on_notification(method: str, params: JSONObject) -> None:
@@ -263,7 +263,7 @@ async def test_notifications_reach_the_server() -> None:
 async def test_flood_of_notifications_neither_piles_up_nor_stops_the_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A handler that takes its time must not cost memory without a bound; the newest count."""
+    """Notifications that wait for a slow handler need a bound; the newest are kept."""
     running, most, heard = 0, 0, list[int]()
 
     async def on_notification(method: str, params: JSONObject) -> None:
@@ -312,7 +312,9 @@ async def list_and_hang(call: ServerCall) -> JSONObject:
 async def test_half_a_listing_is_not_taken_for_a_whole(
     handler: Handler, expected: type[Exception]
 ) -> None:
-    """A tool that is missing without a word is looked for in the wrong place."""
+    """If a listing ended early without an error, its missing tools would be looked for in the wrong
+    place.
+    """
     async with talking(handler) as client:
         tools = client.items("tools/list", timeout=5)
         assert await anext(tools)
@@ -327,7 +329,7 @@ async def test_half_a_listing_is_not_taken_for_a_whole(
 
 @instantly()
 async def test_page_is_not_fetched_before_the_one_before_was_used_up() -> None:
-    """A consumer that is slow, or leaves early, must not have the whole list in its memory."""
+    """A consumer that is slow or leaves early must not load the whole list."""
     trail: list[str] = []
 
     async def handler(call: ServerCall) -> JSONObject:
@@ -367,7 +369,9 @@ async def ask_roots(call: ServerCall) -> JSONObject:
 @pytest.mark.parametrize("waits", [False, True])
 @instantly()
 async def test_client_serves_requests_of_the_server(waits: bool) -> None:
-    """Sampling, roots and elicitation come while the client's own call is open."""
+    """Requests for sampling, roots and elicitation must be served while the client's own call is
+    open.
+    """
     roots: JSONObject = {"roots": [{"uri": "file:///x"}]}
 
     async def later(call: Call) -> JSONObject:
@@ -384,7 +388,7 @@ async def test_client_serves_requests_of_the_server(waits: bool) -> None:
 
 @instantly()
 async def test_client_without_a_handler_declares_no_capabilities() -> None:
-    """A capability is a promise to answer; without a handler nobody would keep it."""
+    """A capability promises an answer, which a client without a handler cannot give."""
 
     def handler(call: ServerCall) -> JSONObject:
         return text(str(call.capabilities))
@@ -395,7 +399,7 @@ async def test_client_without_a_handler_declares_no_capabilities() -> None:
 
 @instantly()
 async def test_client_without_a_handler_answers_what_it_is_asked_all_the_same() -> None:
-    """Every request gets an answer, also where the configuration lets unknown ones through."""
+    """Every request needs a response, also where the configuration delivers unknown ones."""
     async with talking_by_hand(config=Config(unknown_methods="deliver")) as (_, peer):
         await peer.write({"jsonrpc": "2.0", "id": 1, "method": "x-colour"})
         answer = await peer.read()
@@ -404,7 +408,7 @@ async def test_client_without_a_handler_answers_what_it_is_asked_all_the_same() 
 
 @instantly()
 async def test_question_of_a_cancelled_handler_is_withdrawn() -> None:
-    """A user must not be asked on behalf of work that has stopped."""
+    """A user must not be asked on behalf of a cancelled call."""
     trail: list[str] = []
 
     async def on_request(call: Call) -> JSONObject:

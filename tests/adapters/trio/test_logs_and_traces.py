@@ -1,4 +1,4 @@
-"""What adapters log, and what a trace records."""
+"""Log records of adapters, and the content of a trace."""
 
 import json
 import logging
@@ -22,7 +22,7 @@ from tests.support.adapters.trio_talk import (
 async def test_anomalies_are_logged_at_a_limited_rate_and_without_payloads(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A noisy peer must neither fill the disk nor write its users' data into our logs."""
+    """A noisy peer must neither fill the disk nor write its users' data into the logs."""
     async with talking_by_hand() as (_, peer):
         await peer.write(*[b"noise with a secret\n" * 3] * 100)
         await trio.sleep(61)
@@ -38,7 +38,7 @@ async def test_anomalies_are_logged_at_a_limited_rate_and_without_payloads(
 
 @instantly()
 async def test_anomalies_are_logged_by_their_weight(caplog: pytest.LogCaptureFixture) -> None:
-    """A lost race is nobody's fault; what ends the connection is everybody's business."""
+    """A lost race must be logged at a low level, and the end of a connection at a high one."""
     caplog.set_level(logging.DEBUG, "sansmcp")
     config = Config(max_late_answers=1, ping_interval=10, ping_timeout=1, max_failed_pings=1)
     async with talking_by_hand(config=config) as (client, peer):
@@ -70,7 +70,7 @@ async def test_anomalies_are_logged_by_their_weight(caplog: pytest.LogCaptureFix
 
 @instantly()
 async def test_trace_sees_what_goes_by() -> None:
-    """A reader who looks for a fault needs the lines and the events in their order."""
+    """A trace must have the lines and the events in their order, so that a fault can be found."""
     trail: list[str] = []
 
     class Recorder:

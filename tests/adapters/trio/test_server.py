@@ -1,4 +1,4 @@
-"""What a server on trio can do outside of a handler."""
+"""The methods of a server on trio outside of a handler."""
 
 import logging
 from collections.abc import Callable, Generator
@@ -38,7 +38,7 @@ def recording(seen: Seen) -> Callable[[str, JSONObject], None]:
 
 @instantly()
 async def test_server_publishes_when_nobody_calls() -> None:
-    """Lists change when files and databases do, not when a client happens to ask."""
+    """Lists change when files and databases do, so changes must be sent without an open call."""
     seen: Seen = []
     told: list[bool] = []
 
@@ -60,7 +60,7 @@ async def test_server_publishes_when_nobody_calls() -> None:
 
 @instantly()
 async def test_server_asks_and_pings_outside_of_calls() -> None:
-    """Roots are wanted at the start, before any call."""
+    """Servers ask for roots at the start, before any call."""
     found: list[object] = []
 
     async def on_ready(server: Server) -> None:
@@ -82,7 +82,7 @@ async def test_server_asks_and_pings_outside_of_calls() -> None:
 
 @instantly()
 async def test_task_of_the_server_ends_with_the_connection() -> None:
-    """What watches files for one client must not go on without it."""
+    """A task that watches files for one client must end with that client."""
     trail: list[str] = []
 
     async def on_ready(server: Server) -> None:
@@ -99,7 +99,7 @@ async def test_task_of_the_server_ends_with_the_connection() -> None:
 
 @instantly()
 async def test_call_leads_to_its_server() -> None:
-    """Work that a call starts may have to publish long after its answer."""
+    """A background job that a call starts may have to publish long after the response."""
     servers: list[Server] = []
     seen: Seen = []
 
@@ -119,7 +119,7 @@ async def test_call_leads_to_its_server() -> None:
 
 @instantly()
 async def test_ping_says_how_long_it_took_or_why_it_failed() -> None:
-    """A ping without an answer must not look like one with."""
+    """A ping without a response must not look like one with a response."""
     async with talking_by_hand() as (client, peer):
         async with trio.open_nursery() as nursery:
 
@@ -155,7 +155,7 @@ def attached(logger: logging.Logger, handler: logging.Handler) -> Generator[None
 
 @on_trio()  # a thread takes real time
 async def test_log_records_reach_the_client_from_any_thread() -> None:
-    """Libraries log by themselves, and not always where the loop runs."""
+    """Libraries log from any thread, and their records must reach the client."""
     seen: Seen = []
     logger = logging.getLogger("test.disk")
 
@@ -187,7 +187,7 @@ async def test_log_records_reach_the_client_from_any_thread() -> None:
 @pytest.mark.parametrize("where", ["here", "thread"])
 @on_trio()  # a thread takes real time
 async def test_record_that_cannot_be_sent_is_handled_like_that_of_any_handler(where: str) -> None:
-    """A mistake in the set-up of logging must not take the whole program down."""
+    """A mistake in the logging configuration must not end the program."""
     failed: list[str] = []
 
     class Handler(LogHandler):
@@ -214,7 +214,7 @@ async def test_record_that_cannot_be_sent_is_handled_like_that_of_any_handler(wh
 
 @instantly()
 async def test_what_the_library_logs_is_not_sent() -> None:
-    """A record about sending that is sent makes the next one, for ever."""
+    """A record about sending that is itself sent causes the next one, for ever."""
     seen: Seen = []
     root = logging.getLogger()
 
@@ -236,7 +236,7 @@ async def test_what_the_library_logs_is_not_sent() -> None:
 
 @instantly()
 async def test_records_after_the_end_are_dropped() -> None:
-    """A logger outlives the connections that listen to it."""
+    """A logger outlives the connections that its records are sent to."""
     servers: list[Server] = []
     async with talking(nothing, serving={"on_ready": servers.append}) as client:
         await client.request(*call_tool())
@@ -246,7 +246,7 @@ async def test_records_after_the_end_are_dropped() -> None:
 
 @instantly()
 async def test_handler_sees_what_stands_beside_the_params() -> None:
-    """A trace goes on by what stands in `_meta`, and a gateway passes on which logs are wanted."""
+    """A handler needs `_meta` to continue a trace, or to pass on the log level."""
     seen: list[tuple[JSONObject, str | None]] = []
 
     def handle(call: ServerCall) -> JSONObject:
@@ -268,7 +268,7 @@ async def test_handler_sees_what_stands_beside_the_params() -> None:
 
 @instantly()
 async def test_handler_of_a_question_sees_its_meta() -> None:
-    """What a server asks before it answers is a call like any other, on the client's side."""
+    """The call of a question must have its `_meta` on the client's side too."""
     seen: list[JSONObject] = []
     question: JSONObject = {"method": "roots/list", "params": {"_meta": {"traceparent": "t"}}}
 
@@ -289,7 +289,7 @@ async def test_handler_of_a_question_sees_its_meta() -> None:
 
 @instantly()
 async def test_handler_that_raises_a_cancellation_of_its_own_has_failed() -> None:
-    """trio takes it for one of its own, and would end all tasks of the server."""
+    """trio would take the foreign `Cancelled` for its own and end all tasks of the server."""
 
     async def handler(call: ServerCall) -> JSONObject:
         kept: list[trio.Cancelled] = []
@@ -314,7 +314,7 @@ async def test_handler_that_raises_a_cancellation_of_its_own_has_failed() -> Non
 async def test_handler_that_fails_while_it_is_cancelled_harms_nobody(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Cleaning up may fail in one of its tasks while the others end as they are told."""
+    """A failing cleanup in one task of a cancelled handler must not end the server."""
     has_failed = trio.Event()
 
     async def fail_at_the_end() -> None:

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from sansmcp import JSONObject
 from sansmcp_io.trio import ConnectionLost, RequestTimeout, connect_stdio
@@ -51,7 +51,7 @@ def text(value: str) -> JSONObject:
 
 @on_trio()
 async def test_server_process_ends_with_the_block_and_leaves_nothing() -> None:
-    """No zombie, no descriptor: a program may open thousands of servers in its life."""
+    """A program may start thousands of servers: no zombie and no descriptor may be left."""
     # The first one makes trio open what it keeps.
     for number in range(2):
         before = descriptors()
@@ -69,7 +69,7 @@ async def test_server_process_ends_with_the_block_and_leaves_nothing() -> None:
 
 @on_trio()
 async def test_server_gets_the_directory_and_environment_it_is_given() -> None:
-    """Servers are configured by both."""
+    """Servers are configured by their directory and environment."""
     env = {**os.environ, "SANSMCP_TEST": "given", "PYTHONPATH": str(ROOT)}
     async with connect_stdio(server("honest"), info=INFO, cwd="/", env=env) as client:
         result = await client.request(*call_tool("environment", variable="SANSMCP_TEST"))
@@ -78,7 +78,7 @@ async def test_server_gets_the_directory_and_environment_it_is_given() -> None:
 
 @on_trio()
 async def test_messages_larger_than_a_pipe_arrive_whole() -> None:
-    """A pipe takes 64 KiB; whoever writes more must be ready to wait in between."""
+    """A pipe holds 64 KiB, so the writer of a larger message has to wait in between."""
     large = "x" * 1_000_000
     async with connect_stdio(server("honest"), info=INFO, cwd=ROOT) as client:
         result = await client.request(*call_tool("echo", text=large))
@@ -87,7 +87,7 @@ async def test_messages_larger_than_a_pipe_arrive_whole() -> None:
 
 @on_trio()
 async def test_program_that_cannot_be_started_raises_what_the_system_says() -> None:
-    """A wrong path is the commonest mistake in a configuration."""
+    """A wrong path is the commonest mistake in a configuration, and its error must say so."""
     with pytest.raises(FileNotFoundError):
         async with connect_stdio(["/does/not/exist"], info=INFO):
             pytest.fail("it must not open")
@@ -95,7 +95,7 @@ async def test_program_that_cannot_be_started_raises_what_the_system_says() -> N
 
 @on_trio()
 async def test_program_that_ends_at_once_is_reported_as_lost() -> None:
-    """A server that crashes while it starts must not be waited for half a minute."""
+    """The crash of a server at its start must not be waited for half a minute."""
     with pytest.raises(ConnectionLost):
         async with connect_stdio(["true"], info=INFO):
             pytest.fail("it must not open")
@@ -104,7 +104,7 @@ async def test_program_that_ends_at_once_is_reported_as_lost() -> None:
 
 @on_trio()
 async def test_shell_is_not_involved() -> None:
-    """Arguments often come from a configuration: they must not be read as commands."""
+    """Arguments often come from a configuration, and must not be run as shell commands."""
     code = "import sys; sys.stderr.write(repr(sys.argv[1:]))"
     arguments = ["$(echo 1)", "a b", "; echo 2"]
     lines: list[str] = []
@@ -120,7 +120,9 @@ async def test_shell_is_not_involved() -> None:
 async def test_standard_error_is_handed_on_line_by_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Text without an end, in the wrong encoding, or that the handler chokes on harms nobody."""
+    """Text without an end, in a wrong encoding, or with a handler that raises must not break the
+    conversation.
+    """
     code = (
         "import sys; sys.stderr.buffer.write("
         r"b'one\r\n\xff\nbad\n' + b'x' * 200_000 + b'\nno newline')"
@@ -156,7 +158,9 @@ async def test_server_that_stays_is_ended_by_signals(
 
 @on_trio()
 async def test_cancellation_does_not_leave_the_process_behind() -> None:
-    """The end of the process is shielded, and its handler hears of the cancellation."""
+    """The end of the process is shielded from the cancellation, and the server's handler sees the
+    cancellation.
+    """
     lines: list[str] = []
     with trio.CancelScope() as scope:
         async with (
@@ -164,6 +168,7 @@ async def test_cancellation_does_not_leave_the_process_behind() -> None:
             trio.open_nursery() as nursery,
         ):
             nursery.start_soon(partial(client.request, *call_tool("sleep")))
+            await wait_all_tasks_blocked()  # which task trio runs first is a matter of chance
             await client.request(*call_tool("echo", text="the other one was read before"))
             scope.cancel()
     assert scope.cancelled_caught
@@ -173,7 +178,7 @@ async def test_cancellation_does_not_leave_the_process_behind() -> None:
 
 @on_trio()
 async def test_process_that_the_server_leaves_behind_ends_with_it() -> None:
-    """It holds the other ends of the pipes, and nobody else knows of it."""
+    """A child of the server holds the pipes open, and no other program would end it."""
     lines: list[str] = []
     async with connect_stdio(
         server("haunted"), info=INFO, cwd=ROOT, on_stderr=lines.append
@@ -184,7 +189,7 @@ async def test_process_that_the_server_leaves_behind_ends_with_it() -> None:
 
 @quickly()
 async def test_server_that_does_not_read_is_given_up() -> None:
-    """Neither the caller nor the end of the block waits for a pipe that stays full."""
+    """Neither a caller nor the end of the block may wait for a pipe that stays full."""
     with pytest.raises(RequestTimeout):
         async with connect_stdio(["sleep", "60"], info={**INFO, "title": "x" * 1_000_000}):
             pytest.fail("it must not open")
@@ -207,7 +212,7 @@ HANDSHAKE = line(
 
 
 def script(*names: str, **arguments: object) -> bytes:
-    """What a client writes that calls these tools."""
+    """The lines of a client that calls these tools."""
     calls = [
         line(number, "tools/call", name=name, arguments=arguments)
         for number, name in enumerate(names, 1)
@@ -221,7 +226,7 @@ def running(
     stdout: int | IO[Any] = subprocess.PIPE,
     name: str = "honest",
 ) -> Generator[subprocess.Popen[bytes], None, None]:
-    """The server as a process, killed if it has not ended by itself."""
+    """The server as a process, which is killed if it has not ended by itself."""
     with subprocess.Popen(
         server(name), cwd=ROOT, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE
     ) as process:
@@ -236,7 +241,9 @@ def messages(data: bytes) -> list[JSONObject]:
 
 
 def test_everything_that_was_read_is_answered_at_the_end_of_a_file(tmp_path: Path) -> None:
-    """`server < file > file`: no descriptor can be waited for, and input ends before output."""
+    """`server < file > file`: no descriptor can be waited for, and the input ends before the
+    output.
+    """
     source, sink = tmp_path / "in", tmp_path / "out"
     source.write_bytes(script(*["echo"] * 50, text="hi"))
     with source.open("rb") as stdin, sink.open("wb") as stdout, running(stdin, stdout) as process:
@@ -249,7 +256,7 @@ def test_everything_that_was_read_is_answered_at_the_end_of_a_file(tmp_path: Pat
 
 
 def test_everything_that_was_read_is_answered_through_a_pipe(tmp_path: Path) -> None:
-    """`cat session.jsonl | server > out.jsonl` is how people try a server for the first time."""
+    """`cat session.jsonl | server > out.jsonl` is the usual first try of a server."""
     session, out = tmp_path / "session.jsonl", tmp_path / "out.jsonl"
     session.write_bytes(script(*["echo"] * 2000, text="x" * 200))
     command = f"cat {session} | {shlex.join(server('honest'))} > {out}"
@@ -260,7 +267,7 @@ def test_everything_that_was_read_is_answered_through_a_pipe(tmp_path: Path) -> 
 
 
 def test_answers_are_written_to_the_last_for_a_client_that_reads_slowly() -> None:
-    """The end of input does not mean that nobody reads the output any more."""
+    """After the end of input the output may still be read, so it must be complete."""
     with running() as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -277,7 +284,7 @@ def test_answers_are_written_to_the_last_for_a_client_that_reads_slowly() -> Non
 def test_large_answers_to_all_that_is_in_a_file_get_through_a_slow_pipeline(
     tmp_path: Path,
 ) -> None:
-    """Requests that wait for nothing but room in the output are not cut off by the drain."""
+    """Requests that only wait for room in the output must not be cut off by the drain."""
     session, out = tmp_path / "session.jsonl", tmp_path / "out.jsonl"
     session.write_bytes(script(*["fill"] * 1000, size=20_000))
     serving = shlex.join(server("plain"))
@@ -292,9 +299,9 @@ def test_large_answers_to_all_that_is_in_a_file_get_through_a_slow_pipeline(
 def test_large_answers_of_async_handlers_get_through_a_slow_pipeline(
     after: float, tmp_path: Path
 ) -> None:
-    """All handlers run at once; what they return waits for room, however long that takes.
+    """All handlers run at once, and their results must wait for room, however long it takes.
 
-    Those that finish only after the end of the input are read by somebody who takes longer than
+    Results that are finished after the end of the input are read by a client that takes longer than
     the drain.
     """
     session, out = tmp_path / "session.jsonl", tmp_path / "out.jsonl"
@@ -308,7 +315,7 @@ def test_large_answers_of_async_handlers_get_through_a_slow_pipeline(
 
 
 def test_handler_that_reports_for_ever_does_not_keep_a_server_whose_client_reads_slowly() -> None:
-    """Output that is always on its way is no reason to put off the end of the drain."""
+    """Output that never stops must not extend the drain for ever."""
     call = line(1, "tools/call", name="flood", _meta={"progressToken": 1})
     with running() as process:
         assert process.stdin is not None
@@ -326,7 +333,7 @@ def test_handler_that_reports_for_ever_does_not_keep_a_server_whose_client_reads
 
 
 def test_requests_held_back_are_served_as_soon_as_the_client_reads() -> None:
-    """A client that looks away for a moment must not find its later requests forgotten."""
+    """A client that stops reading for a moment must get responses to its later requests."""
     calls = 1500
     with running(name="plain") as process:
         assert process.stdin is not None
@@ -344,7 +351,7 @@ def test_requests_held_back_are_served_as_soon_as_the_client_reads() -> None:
 
 
 def test_requests_that_are_cancelled_while_held_back_are_forgotten() -> None:
-    """A client that asks, cancels and reads nothing must not fill the server's memory."""
+    """A client that asks, cancels and never reads must not fill the server's memory."""
     with running(name="plain") as process:
         assert process.stdin is not None
         process.stdin.write(script(*["fill"] * 39, size=100_000))
@@ -362,7 +369,9 @@ def test_requests_that_are_cancelled_while_held_back_are_forgotten() -> None:
 
 
 def test_handler_that_hangs_does_not_keep_a_server_whose_input_has_ended() -> None:
-    """It is cancelled after the drain, and the process ends with what could be answered."""
+    """The handler must be cancelled after the drain, and the process end with the other responses
+    written.
+    """
     with running() as process:
         output, errors = process.communicate(script("sleep", "echo", text="hi"), timeout=SECONDS)
 
@@ -372,7 +381,8 @@ def test_handler_that_hangs_does_not_keep_a_server_whose_input_has_ended() -> No
 
 
 def test_what_a_handler_prints_goes_to_standard_error() -> None:
-    """Noise on standard output is what breaks servers most; children of a handler make it, too."""
+    """Output of a handler or its child processes on standard output would break the
+    conversation."""
     with running() as process:
         output, errors = process.communicate(script("print"), timeout=SECONDS)
 
@@ -388,7 +398,7 @@ def test_what_a_handler_prints_goes_to_standard_error() -> None:
 
 @pytest.mark.parametrize("make", ["a_pipe", "a_socket_pair", "a_nonblocking_socket_pair"])
 def test_server_whose_client_does_not_read_ends_with_its_input(make: str) -> None:
-    """What stays full must not keep the process, whichever way it is written to."""
+    """Output that cannot be written must not keep the process, whatever kind of file it is."""
     unread, their_output = globals()[make]()
     with open(unread, "rb"), open(their_output, "wb") as stdout, running(stdout=stdout) as process:
         assert process.stdin is not None
@@ -398,7 +408,7 @@ def test_server_whose_client_does_not_read_ends_with_its_input(make: str) -> Non
 
 
 def test_server_whose_client_is_gone_ends_quietly() -> None:
-    """A broken pipe is an everyday end, not a traceback."""
+    """A broken pipe is a usual end, and must not print a traceback."""
     with running() as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -412,7 +422,8 @@ def test_server_whose_client_is_gone_ends_quietly() -> None:
 
 
 def test_server_that_can_no_longer_speak_ends_although_its_input_goes_on() -> None:
-    """`(cat session.jsonl; sleep 1000) | server | head -1`: nobody will ever hear it again."""
+    """`(cat session.jsonl; sleep 1000) | server | head -1`: no response can be delivered any
+    more."""
     with running() as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -423,7 +434,7 @@ def test_server_that_can_no_longer_speak_ends_although_its_input_goes_on() -> No
 
 
 def run_without(descriptor: str) -> subprocess.CompletedProcess[bytes]:
-    """The server with a standard descriptor closed by the shell."""
+    """Run the server with a standard descriptor closed by the shell."""
     command = f"exec {shlex.join(server('honest'))} {descriptor}&-"
     return subprocess.run(
         ["sh", "-c", command], cwd=ROOT, input=script("print"), capture_output=True, timeout=SECONDS
@@ -431,7 +442,8 @@ def run_without(descriptor: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def test_server_without_standard_error_works() -> None:
-    """Descriptor 2 is some other file by then: what handlers print must not go there."""
+    """Descriptor 2 may belong to some other file by then, and output of handlers must not go
+    there."""
     done = run_without("2>")
     assert done.returncode == 0
     assert [message["id"] for message in messages(done.stdout)] == [0, 1]
@@ -440,7 +452,7 @@ def test_server_without_standard_error_works() -> None:
 
 @pytest.mark.parametrize("descriptor", ["<", ">"])
 def test_server_without_standard_input_or_output_says_so(descriptor: str) -> None:
-    """The free descriptor is trio's own by then: to use it would break something else."""
+    """The free descriptor may belong to trio by then, and must not be used."""
     done = run_without(descriptor)
     assert done.returncode == 1
     assert b"standard input and standard output must be open" in done.stderr
@@ -473,7 +485,7 @@ def a_nonblocking_socket_pair() -> tuple[int, int]:
     "make", [a_pipe, a_nonblocking_pipe, a_socket_pair, a_nonblocking_socket_pair]
 )
 def test_inherited_descriptors_work_and_keep_their_blocking_mode(make: Any) -> None:
-    """The mode belongs to everyone who shares the open file: the shell, or standard error."""
+    """The shell and standard error share the open file, so its blocking mode must be restored."""
     their_input, our_output = make()
     our_input, their_output = make()
     modes = os.get_blocking(their_input), os.get_blocking(their_output)
@@ -494,8 +506,9 @@ def test_inherited_descriptors_work_and_keep_their_blocking_mode(make: Any) -> N
 
 
 def test_numbers_of_descriptors_may_be_large() -> None:
-    """A server that has thousands of files open still writes to a terminal that is slow; `select`
-    knows 1024."""
+    """A server with thousands of open files must still write to a slow terminal; `select` fails for
+    descriptors above 1023.
+    """
     code = (
         "import os, resource, sys\n"
         "most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
@@ -548,7 +561,7 @@ trio.run(main, instruments=[waits])
 
 @on_trio()
 async def test_server_waits_for_each_request_in_the_loop_and_nowhere_else() -> None:
-    """A program's other tasks, and threads that report back, would wait as long as it does."""
+    """Waiting outside of the loop would hold up the program's other tasks and threads."""
     command = [sys.executable, "-c", COUNTING_SERVER]
     async with connect_stdio(command, info=INFO, cwd=ROOT) as client:
         results = [await client.request(*call_tool("waits")) for _ in range(50)]

@@ -21,7 +21,8 @@ def nothing(call: ServerCall) -> JSONObject:
 
 @instantly()
 async def test_each_change_wakes_one_of_two_tasks_and_the_end_wakes_both() -> None:
-    """A task that woke up for nothing took the next wake-up away from the other, for ever."""
+    """A task that woke up without a change took the next wake-up away from the other one, for
+    ever."""
     servers: list[Server] = []
     taken: list[object] = []
     ended: list[str] = []
@@ -52,7 +53,7 @@ async def test_each_change_wakes_one_of_two_tasks_and_the_end_wakes_both() -> No
 
 @instantly()
 async def test_task_that_stops_iterating_leaves_the_changes_to_the_other() -> None:
-    """It was woken for a change that it never took: the other has to be woken, too."""
+    """A task that was woken and then stopped must pass the wake-up on to the other one."""
     servers: list[Server] = []
     taken: list[object] = []
     serving = {**SERVING, "on_ready": servers.append}
@@ -80,13 +81,13 @@ async def test_task_that_stops_iterating_leaves_the_changes_to_the_other() -> No
 @instantly()
 @pytest.mark.parametrize("reads", [True, False], ids=["reads", "does not read"])
 async def test_cancelled_server_ends_subscriptions_with_a_result(reads: bool) -> None:
-    """Case c280: its writer was cancelled with it, so the result was never written."""
+    """Case c280: the writer was cancelled with the server, so the result was never written."""
     near, far = memory_stream_pair()
     sending = far.send_stream
     assert sending is not None
 
     class Clogging(trio.abc.SendStream):
-        """Takes nothing more when the peer does not read."""
+        """A stream that blocks once the peer does not read."""
 
         is_full = False
 

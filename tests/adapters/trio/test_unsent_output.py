@@ -17,7 +17,7 @@ TOOL: JSONObject = {"name": "t", "inputSchema": {"type": "object"}}
 
 
 class Clogged:
-    """A stream that takes nothing while it is told to wait, as a full pipe does."""
+    """A stream that blocks while the test holds it up, as a full pipe does."""
 
     def __init__(self, stream: trio.StapledStream[Any, Any]) -> None:
         self._stream = stream
@@ -34,7 +34,7 @@ class Clogged:
 
 @asynccontextmanager
 async def clogged() -> AsyncGenerator[tuple[Client, Peer, Clogged], None]:
-    """A client, the server's end of its stream, and what can hold it up."""
+    """A client, the server's end of its stream, and the object that holds up the stream."""
     near, peer = by_hand()
     stream = Clogged(near)
     async with trio.open_nursery() as nursery:
@@ -49,7 +49,7 @@ async def clogged() -> AsyncGenerator[tuple[Client, Peer, Clogged], None]:
 
 
 async def clog(client: Client, stream: Clogged) -> None:
-    """Give the client more output than it may add to."""
+    """Fill the client's unsent output up to its limit."""
     stream.flows = trio.Event()
     for seconds in (1, 0, 0):  # the first is on its way then, and counts no more
         client.notify("notifications/test", {"text": "x" * 1_000_000})
@@ -93,14 +93,14 @@ async def serve_one(peer: Peer) -> None:
 
 
 def later(client: Client) -> None:
-    """Say something that does not wait: what has waited for room comes behind it."""
+    """Send a message that does not wait for room, behind those that do."""
     client.notify("notifications/later")
 
 
 @each_verb
 @instantly()
 async def test_what_is_asked_waits_for_room(verb: Verb) -> None:
-    """Or callers fill the output up to where the connection is ended for it."""
+    """Requests without a wait would fill the output until the connection is ended for it."""
     async with clogged() as (client, peer, stream), trio.open_nursery() as nursery:
         await clog(client, stream)
         nursery.start_soon(verb, client)
@@ -114,7 +114,7 @@ async def test_what_is_asked_waits_for_room(verb: Verb) -> None:
 @each_verb
 @instantly()
 async def test_time_without_room_counts(verb: Verb) -> None:
-    """A caller that allows ten seconds waits no longer, and the request is not sent afterwards."""
+    """The timeout must include the wait for room, and the request must not be sent afterwards."""
     async with clogged() as (client, peer, stream):
         await clog(client, stream)
         start = trio.current_time()
@@ -129,7 +129,9 @@ async def test_time_without_room_counts(verb: Verb) -> None:
 @pytest.mark.parametrize("verb", [ask, listen])
 @instantly()
 async def test_time_without_room_is_taken_off_that_for_the_answer(verb: Verb) -> None:
-    """The server that reads at last, and says nothing, does not get ten seconds more."""
+    """The response must get the rest of the timeout only, and not a whole one after the wait for
+    room.
+    """
     async with clogged() as (client, peer, stream), trio.open_nursery() as nursery:
         await clog(client, stream)
 
@@ -147,7 +149,7 @@ async def test_time_without_room_is_taken_off_that_for_the_answer(verb: Verb) ->
 @each_verb
 @instantly()
 async def test_end_of_the_connection_ends_the_wait_for_room(verb: Verb) -> None:
-    """There will never be room, and the caller learns the reason at once."""
+    """A request that waits for room must fail at once with the cause."""
     async with clogged() as (client, peer, stream), trio.open_nursery() as nursery:
         await clog(client, stream)
         start = trio.current_time()
@@ -164,7 +166,7 @@ async def test_end_of_the_connection_ends_the_wait_for_room(verb: Verb) -> None:
 
 @instantly()
 async def test_each_page_of_a_listing_waits_for_room() -> None:
-    """Its params are sent once more with each of them."""
+    """The params of a listing are sent with each page, so each page must wait for room."""
     async with clogged() as (client, peer, stream), trio.open_nursery() as nursery:
         items: Any = client.items("tools/list", timeout=10)
 

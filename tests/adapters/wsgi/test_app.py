@@ -66,7 +66,7 @@ def new_app(handler: Callable[[ServerCall], Any] = plain, **settings: Any) -> Ap
 
 
 class Response:
-    """What a server has got from an application, in one thread or while another one reads it."""
+    """The response of an application, read in one thread or while another thread writes it."""
 
     def __init__(self, app: App, environ: Environ, *, can_write: bool = True) -> None:
         self.status = 0
@@ -113,7 +113,7 @@ class Response:
 
 
 def until(condition: Callable[[], object]) -> None:
-    """Wait for another thread."""
+    """Wait for a condition that another thread makes true."""
     deadline = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < deadline, "it does not come"
@@ -160,7 +160,7 @@ def post_modern(app: App, message: JSONObject, **environ: Any) -> Response:
 
 
 def modern_progressing() -> JSONObject:
-    """A call that wants progress."""
+    """A call with a progress token."""
     message = modern_tool_call()
     message["params"]["_meta"]["progressToken"] = 1
     return message
@@ -186,7 +186,7 @@ class Session:
         assert self.post(reply).ended().status == 202
 
     def has_open(self, id: int) -> bool:
-        """Whether a request of this client is handled."""
+        """Whether a request of this client is being handled."""
         return any(one.id == id for one in self._app.open_requests)
 
     def get(self) -> Response:
@@ -201,7 +201,9 @@ def with_sessions(handler: Callable[[ServerCall], Any] = plain, **settings: Any)
 
 
 def test_async_functions_are_refused_in_words(caplog: pytest.LogCaptureFixture) -> None:
-    """Where it can be seen, at once; else when it is called: nobody would ever await it."""
+    """An async function would never be awaited, so it must be refused when it is given or when it
+    is called.
+    """
 
     async def handle(call: ServerCall) -> JSONObject:
         raise AssertionError("this is not to be called")
@@ -247,7 +249,7 @@ def test_path_without_slash_is_a_mistake() -> None:
 
 
 def test_path_is_counted_from_where_it_is_mounted() -> None:
-    """The same application serves at any place, and is not found anywhere else."""
+    """An application must answer at its path below any mount point, and nowhere else."""
     app = new_app(path="/tools")
     for script, path, is_found in (
         ("", "/tools", True),
@@ -265,7 +267,7 @@ def test_path_is_counted_from_where_it_is_mounted() -> None:
 
 
 def test_body_ends_where_its_server_says() -> None:
-    """By its length; or, of what comes in chunks, where the server ends the input."""
+    """A body ends by its length, or with chunks at the end of the input."""
     message = modern_tool_call()
     body = json.dumps(message).encode()
     for about, status in (
@@ -280,7 +282,7 @@ def test_body_ends_where_its_server_says() -> None:
 
 
 def test_body_that_is_refused_is_not_read() -> None:
-    """By its head, or as soon as it is too long."""
+    """A body that the head or its length rules out must not be read."""
     app = new_app(config=Config(max_message_bytes=1024))
     assert request(app, "POST", {"host": "evil.example"}, b"{}").ended().status == 403
     assert request(app, "POST", POST, b"x" * 1_000_000).ended().status == 413
@@ -289,7 +291,7 @@ def test_body_that_is_refused_is_not_read() -> None:
 def test_schema_that_cannot_be_had_is_an_error_of_the_server(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The client learns of it."""
+    """A schema lookup that fails must be answered with an error."""
 
     def tool_schema(name: str) -> JSONObject:
         raise ValueError(name)
@@ -303,7 +305,7 @@ def test_schema_that_cannot_be_had_is_an_error_of_the_server(
 
 
 def test_principal_is_found_in_the_environment(caplog: pytest.LogCaptureFixture) -> None:
-    """What middleware has found out is there; who may not come in is told so."""
+    """Middleware stores the principal in the environ; an unknown caller must get the challenge."""
     seen: list[object] = []
 
     def handle(call: ServerCall) -> JSONObject:
@@ -330,7 +332,7 @@ def test_principal_is_found_in_the_environment(caplog: pytest.LogCaptureFixture)
 
 
 def test_handlers_run_beside_each_other() -> None:
-    """The lock is for the core: a handler that takes long keeps nobody from being served."""
+    """The lock protects the core only: a slow handler must not hold up other calls."""
     both = threading.Barrier(2)
 
     def handle(call: ServerCall) -> JSONObject:
@@ -345,7 +347,7 @@ def test_handlers_run_beside_each_other() -> None:
 def test_what_handlers_raise_is_told_as_far_as_it_may_be(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A fault of one call ends nothing else."""
+    """A failing call must get a response, and end nothing else."""
     for failure, code in ((McpError(-32001, "no luck"), -32001), (ValueError("secret"), -32603)):
 
         def handle(call: ServerCall, failure: Exception = failure) -> JSONObject:
@@ -357,7 +359,7 @@ def test_what_handlers_raise_is_told_as_far_as_it_may_be(
 
 
 def test_handler_that_ends_the_worker_answers_first(caplog: pytest.LogCaptureFixture) -> None:
-    """As servers end one that takes too long: the request must not stay open for ever."""
+    """Servers raise `SystemExit` in a slow worker, and the request must still get a response."""
 
     def handle(call: ServerCall) -> JSONObject:
         raise SystemExit(1)
@@ -405,7 +407,7 @@ def test_progress_is_written_while_the_handler_runs() -> None:
 
 
 def test_server_that_cannot_write_has_all_of_a_stream_in_the_end() -> None:
-    """Some that imitate WSGI give nothing to write with: late is better than never."""
+    """Some WSGI servers have no `write`: the whole stream must then be returned at the end."""
 
     def handle(call: ServerCall) -> JSONObject:
         assert call.progress(1)
@@ -417,7 +419,7 @@ def test_server_that_cannot_write_has_all_of_a_stream_in_the_end() -> None:
 
 
 def test_input_that_is_required_is_asked_for_in_both_eras() -> None:
-    """One handler for both: it is called again when the answers are there."""
+    """One handler must serve both eras: it is called again when the answers have come."""
 
     def handle(call: ServerCall) -> JSONObject | RequireInput:
         if not call.input_responses:
@@ -435,7 +437,7 @@ def test_input_that_is_required_is_asked_for_in_both_eras() -> None:
 
 
 def test_streams_that_last_are_for_servers_that_have_threads_for_them() -> None:
-    """Without `streams`, GET and subscriptions are refused, with a session, too."""
+    """Without `streams`, GET and subscriptions must be refused, also in a session."""
     app = new_app(sessions=True)
     client = Session(app)
     refused = client.get().ended()
@@ -454,7 +456,9 @@ def test_streams_that_last_are_for_servers_that_have_threads_for_them() -> None:
 
 
 def test_what_ends_in_time_is_answered_when_all_is_closed() -> None:
-    """A deployment must not cost the calls that are nearly done, nor wait for others for ever."""
+    """A deployment must not cost the calls that are nearly finished, nor wait for the others for
+    ever.
+    """
     go = threading.Event()
 
     def handle(call: ServerCall) -> JSONObject:
@@ -477,7 +481,7 @@ def test_what_ends_in_time_is_answered_when_all_is_closed() -> None:
 
 
 def test_head_has_no_body() -> None:
-    """Whatever the answer would be."""
+    """A response to HEAD must have no body, whatever its status is."""
     response = request(new_app(), "HEAD", GET).ended()
     assert response.status >= 400
     assert response.body == b""
@@ -487,7 +491,7 @@ def test_head_has_no_body() -> None:
 
 
 def test_writing_to_a_client_that_is_gone_cancels_its_call() -> None:
-    """It is the only way in which a thread learns of it: comments on the stream see to it."""
+    """A thread notices a disconnect only when it writes, so comments are written on the stream."""
     outcomes: list[str] = []
 
     def handle(call: ServerCall) -> JSONObject:
@@ -511,7 +515,7 @@ def test_writing_to_a_client_that_is_gone_cancels_its_call() -> None:
 
 
 def test_message_cancels_what_a_handler_asks_or_waits_for() -> None:
-    """In another request, and so in another thread."""
+    """The cancellation comes in another request, and so in another thread."""
     cancelled: list[str] = []
 
     def handle(call: ServerCall) -> JSONObject:
@@ -537,7 +541,7 @@ def test_message_cancels_what_a_handler_asks_or_waits_for() -> None:
 
 
 def test_sleep_ends_in_time() -> None:
-    """It is what `time.sleep` is."""
+    """`call.sleep` must end after its time, as `time.sleep` does."""
 
     def handle(call: ServerCall) -> JSONObject:
         call.sleep(0.001)  # what is tested
@@ -551,7 +555,7 @@ def test_sleep_ends_in_time() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs the /proc of Linux")
 def test_threads_that_wait_are_woken_by_their_own_news_alone() -> None:
-    """With 1,000 open streams each message would run 1,000 threads, one after the other."""
+    """With 1,000 open streams each message would wake 1,000 threads."""
     waiting: list[int] = []
 
     def handle(call: ServerCall) -> JSONObject:
@@ -561,7 +565,7 @@ def test_threads_that_wait_are_woken_by_their_own_news_alone() -> None:
         return TEXT
 
     def switches() -> int:
-        """How often those threads have gone to sleep."""
+        """The number of times that those threads have gone to sleep."""
         found = 0
         for thread in waiting:
             text = Path(f"/proc/self/task/{thread}/status").read_text()
@@ -616,7 +620,7 @@ def test_time_is_kept_for_all_by_one_that_waits() -> None:
 
 
 def test_server_asks_and_tells_the_client_of_a_session(caplog: pytest.LogCaptureFixture) -> None:
-    """Another thread brings the answer; what is told of the way to it comes first."""
+    """The answer comes in another thread, and progress before it must be handled first."""
     told: list[float] = []
     notes: list[str] = []
 
@@ -682,13 +686,13 @@ def test_server_asks_and_tells_the_client_of_a_session(caplog: pytest.LogCapture
 def test_progress_that_waits_for_its_caller_is_bounded_in_memory(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A client may send it faster than `on_progress` returns, and nothing else limits it."""
+    """A client may send progress faster than `on_progress` returns, so its memory needs a bound."""
     told: list[float] = []
     first, gate = threading.Event(), threading.Event()
 
     def on_progress(done: float, total: float | None, message: str | None) -> None:
         first.set()
-        gate.wait(SECONDS)
+        gate.wait(SECONDS * 20)  # all that follows may take long
         told.append(done)
 
     def handle(call: ServerCall) -> JSONObject:
@@ -713,7 +717,9 @@ def test_progress_that_waits_for_its_caller_is_bounded_in_memory(
 
 
 def test_progress_of_a_task_whose_request_was_answered(caplog: pytest.LogCaptureFixture) -> None:
-    """Its caller is gone: `on_progress` is called where it comes, and what it raises is logged."""
+    """No caller is left: `on_progress` is called in the thread where it arrives, and its exception
+    is logged.
+    """
     told: list[float] = []
 
     def on_progress(done: float, total: float | None, message: str | None) -> None:
@@ -743,7 +749,7 @@ def test_progress_of_a_task_whose_request_was_answered(caplog: pytest.LogCapture
 
 
 def test_what_needs_a_session_says_so() -> None:
-    """Without one, nobody can be asked, and nobody is there to be told."""
+    """Without a session the client cannot be asked or notified, and the error has to say so."""
     rules: list[str] = []
 
     def handle(call: ServerCall) -> JSONObject:
@@ -761,7 +767,7 @@ def test_what_needs_a_session_says_so() -> None:
 
 
 def test_sessions_expire_when_somebody_comes() -> None:
-    """No thread is there for the time; whoever comes next finds them gone."""
+    """No thread keeps the time, so expired sessions must be found by the next request."""
     app = new_app(sessions=sessions(idle=0.001))
     opening = post(app, initialize("hello", LEGACY, CLIENT_CAPABILITIES)).ended()
     assert "mcp-session-id" in opening.headers
@@ -774,7 +780,9 @@ def test_sessions_expire_when_somebody_comes() -> None:
 
 
 def test_what_is_logged_under_the_lock_may_be_sent_to_a_client() -> None:
-    """A handler of `logging` that tells clients must not wait for the lock that it is under."""
+    """A `logging` handler that notifies clients must not wait for the lock that its own thread
+    holds.
+    """
     app = new_app()
 
     class Telling(logging.Handler):
@@ -790,7 +798,8 @@ def test_what_is_logged_under_the_lock_may_be_sent_to_a_client() -> None:
 
 
 def test_a_page_can_read_that_nothing_is_served_at_a_path() -> None:
-    """Also where a browser asks first whether it may send there."""
+    """The 404 of another path needs CORS headers, also for a preflight, or a page cannot read
+    it."""
     page = "https://app.example"
     app = new_app(path="/mcp", origins=["https://other.example", page])
     found = post(app, tool_call(), {"origin": page}, PATH_INFO="/else").ended()
@@ -803,7 +812,9 @@ def test_a_page_can_read_that_nothing_is_served_at_a_path() -> None:
 
 
 def test_what_requests_hold_is_bounded() -> None:
-    """Arguments of slow calls and bodies that come: one more is told to come again."""
+    """The memory of slow calls and unfinished bodies is bounded: a further request is refused with
+    503.
+    """
     go = threading.Event()
 
     def slow(call: ServerCall) -> JSONObject:
@@ -823,7 +834,7 @@ def test_what_requests_hold_is_bounded() -> None:
 
 
 def test_a_question_outside_of_a_call_waits_until_its_client_listens() -> None:
-    """The client may open its stream after it was asked."""
+    """The client may open its GET stream after the question was sent."""
 
     def handle(call: ServerCall) -> JSONObject:
         return {**TEXT, "_meta": call.server.request("roots/list", timeout=SECONDS)}

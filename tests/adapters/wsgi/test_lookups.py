@@ -1,4 +1,4 @@
-"""The WSGI application: functions that look something up, in the threads of their requests."""
+"""The WSGI application with lookup functions, in the threads of their requests."""
 
 import threading
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def echo(call: ServerCall) -> JSONObject:
 
 
 def opened(app: App) -> dict[str, str]:
-    """Open a session; the headers that name it."""
+    """Open a session; returns the headers that name it."""
     response = post(app, initialize(1, LEGACY)).ended()
     fields = {
         "mcp-session-id": response.headers["mcp-session-id"],
@@ -38,7 +38,7 @@ def opened(app: App) -> dict[str, str]:
 
 
 def test_a_slow_lookup_delays_no_other_client() -> None:
-    """It runs in the thread of its request, and without the lock."""
+    """A lookup must run in the thread of its request, and without the lock."""
     begun, go_on = threading.Event(), threading.Event()
 
     def tool_schema(name: str) -> JSONObject | None:
@@ -58,7 +58,7 @@ def test_a_slow_lookup_delays_no_other_client() -> None:
 
 
 def test_a_schema_decides_about_headers() -> None:
-    """As on a loop."""
+    """The schema of a tool must be used for `Mcp-Param-*` headers, as on a loop."""
 
     def tool_schema(name: str) -> JSONObject:
         return {"properties": {"x": {"x-mcp-header": "X"}}}
@@ -69,7 +69,7 @@ def test_a_schema_decides_about_headers() -> None:
 
 
 def test_streams_are_resumed_from_a_store() -> None:
-    """Any thread of the server does it."""
+    """Any thread of the server must be able to resume a stored stream."""
     store = DictStore()
     app = new_app(echo, sessions=True, streams=True, event_log=store)
     fields = opened(app)
@@ -92,7 +92,7 @@ def resume(app: App, fields: dict[str, str], last: str) -> Response:
 def test_a_store_that_fails_is_logged_once_and_answered_for(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The sessions go on without it."""
+    """Sessions must go on without a failing store."""
     store = DictStore(limit=1)
     app = new_app(echo, sessions=True, streams=True, event_log=store)
     fields = opened(app)
@@ -104,7 +104,7 @@ def test_a_store_that_fails_is_logged_once_and_answered_for(
     assert resume(app, fields, last).status == 500
     messages = [record.getMessage() for record in caplog.records]
     assert messages.count("event_log.append failed") == 1
-    assert messages.count("event_log failed") == 1
+    assert messages.count("event_log.replay failed") == 1
     assert any("its oldest events were dropped" in message for message in messages)
     assert any("has failed: the disk is full" in message for message in messages)
 
@@ -112,7 +112,9 @@ def test_a_store_that_fails_is_logged_once_and_answered_for(
 def test_threads_of_one_session_store_one_after_the_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The order of events is what a client resumes by; and what waits has a bound."""
+    """A client resumes by the order of events, so they must be stored in order, and those that wait
+    need a bound.
+    """
     inside, at_once = 0, 0
     begun, go_on = threading.Event(), threading.Event()
 
@@ -150,6 +152,39 @@ def test_threads_of_one_session_store_one_after_the_other(
     assert any("too many events" in record.getMessage() for record in caplog.records)
 
 
+def test_time_of_a_replay_runs_while_events_before_it_wait(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Another thread stores them: the client is told to try again, and can."""
+    begun, go_on = threading.Event(), threading.Event()
+    go_on.set()
+
+    class Slow(DictStore):
+        def append(self, session: str, stream: int, event: int, message: bytes) -> int | None:
+            begun.set()
+            go_on.wait()
+            return super().append(session, stream, event, message)
+
+    store = Slow()
+    app = new_app(echo, sessions=True, event_log=store, streams=True, lookup_timeout=0.05)
+    fields = opened(app)
+    first = post(app, progressing(), fields).ended()
+    last = first.body.partition(b"\n")[0].removeprefix(b"id: ").decode()
+    begun.clear()
+    go_on.clear()
+    slow = post(app, progressing(2), fields)
+    begun.wait()
+    late = resume(app, fields, last)
+    assert (late.status, late.headers["retry-after"]) == (503, "5")
+    assert not slow.is_over
+    go_on.set()
+    assert slow.ended().status == 200
+
+    assert resume(app, fields, last).messages[-1]["result"] == text("done")
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages == ["event_log.replay took more than 0.05 s"]
+
+
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
@@ -158,13 +193,13 @@ def test_threads_of_one_session_store_one_after_the_other(
     ],
 )
 def test_async_functions_are_refused(settings: Any, why: str) -> None:
-    """There is no loop for them."""
+    """A WSGI application has no loop to run an async function."""
     make: Callable[..., App] = new_app
     with pytest.raises(TypeError, match=why):
         make(echo, **settings)
 
 
 def test_a_store_without_streams_is_refused() -> None:
-    """Nothing would be stored, and nobody could come back."""
+    """Without streams, no event would be stored and no client could resume."""
     with pytest.raises(ValueError, match="streams of sessions"):
         new_app(echo, sessions=True, event_log=DictStore())

@@ -58,7 +58,7 @@ class Quiet(WSGIRequestHandler):
 
 @contextmanager
 def serving(app: App) -> Generator[int, None, None]:
-    """wsgiref with threads: where it listens. It answers 500 where the rules of WSGI are broken."""
+    """wsgiref with threads: its address. It answers 500 where the rules of WSGI are broken."""
     with make_server("127.0.0.1", 0, app, Server, Quiet) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -74,7 +74,7 @@ def serving(app: App) -> Generator[int, None, None]:
 def sent(
     port: int, method: str, fields: Any, body: bytes = b"", *, length: str | None = ""
 ) -> Generator[socket.socket, None, None]:
-    """A request on a socket of its own; None: without Content-Length."""
+    """A request on a socket of its own; a length of None means no Content-Length."""
     if length is not None:
         fields = {**fields, "content-length": length or str(len(body))}
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
@@ -115,7 +115,9 @@ def open_session(port: int, revision: str) -> dict[str, str]:
 
 
 def test_all_kinds_of_responses_are_as_servers_may_demand() -> None:
-    """A field or a type that one server takes, and another one does not, is found in the field."""
+    """A header or a type that one server accepts, and a strict one refuses, would fail in
+    production only.
+    """
     call = modern_tool_call()
     call["params"]["_meta"]["progressToken"] = 1
     body = json.dumps(call).encode()
@@ -140,19 +142,19 @@ def test_all_kinds_of_responses_are_as_servers_may_demand() -> None:
     [("-1", 400), ("1,1", 400), ("0" * 30, 400), ("1e3", 400), ("99999999999999999999", 413)],
 )
 def test_length_that_is_none_is_refused(length: str, expected: int) -> None:
-    """Some servers hand over whatever came. To read `-1` bytes would hold a thread for ever."""
+    """Some servers pass any length on, and reading `-1` bytes would hold a thread for ever."""
     with serving(new_app()) as port:
         assert status(exchange(port, "POST", POST, length=length)) == expected
 
 
 def test_body_that_is_too_long_is_refused_by_its_head() -> None:
-    """Its client need not send it in vain."""
+    """A body over the limit must be refused before the client sends it."""
     with serving(new_app(config=Config(max_message_bytes=1024))) as port:
         assert status(exchange(port, "POST", POST, length="1025")) == 413
 
 
 def test_body_without_length_is_refused_where_the_server_cannot_tell_its_end() -> None:
-    """It looks like none at all otherwise, and the client would be told that it is not JSON."""
+    """The body would look empty, and the error would say that it is not JSON."""
     with serving(new_app()) as port:
         fields = {**POST, "transfer-encoding": "chunked"}
         response = exchange(port, "POST", fields, b"2\r\n{}\r\n0\r\n\r\n", length=None)
@@ -160,7 +162,7 @@ def test_body_without_length_is_refused_where_the_server_cannot_tell_its_end() -
 
 
 def test_client_that_stops_in_its_body_is_told_so(capfd: pytest.CaptureFixture[str]) -> None:
-    """It may still read; and the log of the server is not for that."""
+    """The client may still read a response; the log of the server must have no error."""
     with serving(new_app()) as port, sent(port, "POST", POST, b"{", length="10") as connection:
         connection.shutdown(socket.SHUT_WR)
         assert status(read(connection)) == 400
@@ -168,8 +170,9 @@ def test_client_that_stops_in_its_body_is_told_so(capfd: pytest.CaptureFixture[s
 
 
 def test_stream_begins_before_there_is_anything_to_be_sent() -> None:
-    """A client waits for the head of its response no longer than for others; and servers send it
-    with the first piece of the body only."""
+    """Servers send the head with the first piece of the body, so a stream needs an early piece, or
+    its client would wait.
+    """
     app = new_app(sessions=True, streams=True)
     with serving(app) as port:
         session = open_session(port, "2025-06-18")
@@ -187,7 +190,7 @@ mcp = new_app(streams=True)
 
 
 def test_gunicorn_that_is_told_to_end_ends_streams_as_the_guide_says(tmp_path: Path) -> None:
-    """Clients of a deployment are told that it is over; and no worker has to be killed for it."""
+    """Streams must end at a deployment, so that no worker has to be killed."""
     guide = (ROOT / "docs/howto/wsgi.md").read_text("utf-8")
     (settings,) = re.findall(r"```python\n(# gunicorn.*?)```", guide, re.DOTALL)
     (tmp_path / "gunicorn.conf.py").write_text(settings, "utf-8")

@@ -1,1 +1,1 @@
-"""What tests of adapters share: loops, talks, and one handler for all of them."""
+"""Helpers for tests of adapters: event loops, connected pairs, and one handler for all of them."""

@@ -12,12 +12,12 @@ from tests.support.processes import ROOT
 
 INFO = {"name": "test", "version": "1.0"}
 SECONDS = 30
-"""After this, whoever still waits would wait for ever."""
+"""A wait that takes longer than this number of seconds has failed."""
 
 
 @contextmanager
 def talking(adapter: str = "blocking", **options: Any) -> Generator[Client, None, None]:
-    """A client on the server that all adapters are tested with."""
+    """A client that is connected to the server with which all adapters are tested."""
     with connect_stdio(server(adapter), info=INFO, cwd=ROOT, **options) as client:
         yield client
 
@@ -32,7 +32,7 @@ def text(client: Client, name: str, **arguments: object) -> str:
 
 
 class InThread(threading.Thread):
-    """A function in a thread, from which its result or what it has raised is taken."""
+    """Runs a function in a thread, and gives its result or raises its exception."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         super().__init__(daemon=True)

@@ -27,25 +27,25 @@ def _new_eager_loop() -> asyncio.AbstractEventLoop:
 ASYNCIO: Final[dict[str, Callable[[], asyncio.AbstractEventLoop]]] = {
     "asyncio": asyncio.new_event_loop,
     "uvloop": uvloop.new_event_loop,
-    # From Python 3.12 on a task can take its first step before anybody waits for it.
+    # From Python 3.12 on, a task can take its first step before it is awaited.
     **({"eager": _new_eager_loop} if hasattr(asyncio, "eager_task_factory") else {}),
 }
-"""How each loop is made that tests of asyncio run on."""
+"""For each event loop on which tests of asyncio run, the function that makes it."""
 LOOPS: Final = ("trio", *ASYNCIO)
 STANDARD_LOOPS: Final = ("trio", "asyncio")
-"""For tests that cost much and say little about the loop."""
+"""The loops for tests that take long and depend little on the loop."""
 BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
-"""What a stream raises whose other end is gone."""
+"""The exceptions that a stream raises when its peer is gone."""
 
 
 def on_each_loop(
     seconds: float = 120, *, loops: Iterable[str] = LOOPS
 ) -> Callable[[Callable[Params, Awaitable[None]]], Callable[..., None]]:
-    """Make a plain test of an async one, for each loop.
+    """Make a synchronous test of an async one, run on each loop.
 
     Args:
-        seconds: When it has failed.
-        loops: Their names.
+        seconds: The time after which the test fails.
+        loops: The names of the loops.
     """
 
     def decorate(test: Callable[Params, Awaitable[None]]) -> Callable[..., None]:
@@ -57,7 +57,7 @@ def on_each_loop(
             else:
                 with asyncio.Runner(debug=True, loop_factory=ASYNCIO[loop]) as runner:
                     runner.run(_watched(test, args, kwargs, seconds))
-                gc.collect()  # what was never awaited is told now
+                gc.collect()  # coroutines that were never awaited cause their warning now
 
         signature = inspect.signature(test)
         extra = inspect.Parameter("loop", inspect.Parameter.KEYWORD_ONLY)
@@ -75,24 +75,24 @@ async def _bounded(test: Any, args: Any, kwargs: Any, seconds: float) -> None:
 
 
 async def _watched(test: Any, args: Any, kwargs: Any, seconds: float) -> None:
-    """Run a test of asyncio, and look for what was left behind."""
+    """Run a test on asyncio, and check that it leaves no tasks, transports or complaints."""
     loop = asyncio.get_running_loop()
-    loop.slow_callback_duration = seconds  # how fast the machine is, is not what is tested
+    loop.slow_callback_duration = seconds  # a slow machine is no fault
     complaints: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda loop, context: complaints.append(context))
     async with asyncio.timeout(seconds):
         await test(*args, **kwargs)
         for _ in range(5):
-            await asyncio.sleep(0)  # transports are closed soon, not at once
+            await asyncio.sleep(0)  # transports are closed in a later step of the loop
     assert asyncio.all_tasks() == {asyncio.current_task()}
-    assert complaints == []
+    assert complaints == [], complaints
 
 
 def is_trio() -> bool:
     return sniffio.current_async_library() == "trio"
 
 
-# ----------------------------------------------------------------------------- time and others
+# ----------------------------------------------------------------------------- time and tasks
 
 
 class Event(Protocol):
@@ -114,13 +114,13 @@ async def sleep_forever() -> None:
 
 
 async def checkpoint() -> None:
-    """Let others run."""
+    """Let other tasks run."""
     await (trio.lowlevel.checkpoint() if is_trio() else asyncio.sleep(0))
 
 
 @asynccontextmanager
 async def move_on_after(seconds: float) -> AsyncGenerator[None, None]:
-    """Leave the block when it takes longer."""
+    """Leave the block after this number of seconds."""
     if is_trio():
         with trio.move_on_after(seconds):
             yield
@@ -131,7 +131,7 @@ async def move_on_after(seconds: float) -> AsyncGenerator[None, None]:
 
 
 def shielded() -> AbstractContextManager[object]:
-    """A block that goes on when the nursery around it is cancelled."""
+    """A block that continues when the nursery around it is cancelled."""
     return trio.CancelScope(shield=True) if is_trio() else nullcontext()
 
 
@@ -145,11 +145,11 @@ async def in_thread(function: Callable[[], Returned]) -> Returned:
 
 
 class Nursery(Protocol):
-    """Tasks that are waited for."""
+    """A group of tasks, which the block waits for."""
 
     def start_soon(self, function: Callable[..., Any], *args: Any) -> None: ...
     async def start(self, function: Callable[..., Any]) -> Any:
-        """Start a function that has an argument `started`, and wait until it calls that."""
+        """Start a function that has an argument `started`, and wait until it calls `started`."""
         ...
 
     def cancel(self) -> None: ...
@@ -208,11 +208,11 @@ async def open_nursery() -> AsyncGenerator[Nursery, None]:
 
 
 class Stream(Protocol):
-    """A connection."""
+    """A byte stream to a peer."""
 
     async def send_all(self, data: bytes) -> None: ...
     async def receive_some(self, max_bytes: int = 65_536) -> bytes:
-        """`b""` is the end."""
+        """Read some bytes; `b""` means the end of the stream."""
         ...
 
     async def aclose(self) -> None: ...
@@ -224,6 +224,8 @@ class _AsyncioStream:
         self.writer = writer
 
     async def send_all(self, data: bytes) -> None:
+        if self.writer.is_closing():
+            raise ConnectionResetError  # uvloop raises RuntimeError, others log a warning
         self.writer.write(data)
         await self.writer.drain()
 
@@ -238,7 +240,7 @@ class _AsyncioStream:
 
 @asynccontextmanager
 async def open_stream(port: int, tls: ssl.SSLContext | None = None) -> AsyncGenerator[Stream, None]:
-    """A connection to a server on this machine."""
+    """Open a connection to a server on this machine."""
     host = None if tls is None else "localhost"
     stream: Any
     if is_trio():
@@ -259,7 +261,7 @@ async def open_stream(port: int, tls: ssl.SSLContext | None = None) -> AsyncGene
 
 
 def address_of(stream: Any) -> str:
-    """Address and port of this end."""
+    """The address and the port of this end."""
     if isinstance(stream, _AsyncioStream):
         host, port = stream.writer.get_extra_info("sockname")
     else:
@@ -269,7 +271,7 @@ def address_of(stream: Any) -> str:
 
 @asynccontextmanager
 async def listening(serve: Callable[[Stream], Awaitable[None]]) -> AsyncGenerator[int, None]:
-    """A server that does this with each connection, until the block is left; its port."""
+    """Serve each connection with `serve` until the block is left, and give the port."""
     if is_trio():
 
         async def accept_on_trio(stream: Any) -> None:

@@ -1,4 +1,4 @@
-"""The official package's client on a stream of bytes; the package has no such transport."""
+"""Lets the client of the official package use a byte stream, for which it has no transport."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,7 +14,7 @@ from sansmcp_io.trio import HalfCloseableByteStream
 
 @asynccontextmanager
 async def over_stream(stream: HalfCloseableByteStream) -> AsyncGenerator[TransportStreams]:
-    """A transport for `mcp.Client`: one message on each line."""
+    """A transport for `mcp.Client` that sends one message per line."""
     to_client, read = anyio.create_memory_object_stream[SessionMessage | Exception](100)
     write, from_client = anyio.create_memory_object_stream[SessionMessage](100)
 

@@ -16,7 +16,7 @@ SECONDS: Final = 60
 
 
 def on_asyncio(test: Callable[Params, Awaitable[None]]) -> Callable[..., None]:
-    """Run a test in debug mode; at its end nothing may be left, or have been complained of."""
+    """Run a test in debug mode, and fail if it leaves anything open or the loop complains."""
 
     @pytest.mark.parametrize("loop", ASYNCIO)
     @wraps(test)

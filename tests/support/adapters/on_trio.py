@@ -13,12 +13,12 @@ Params = ParamSpec("Params")
 def on_trio(
     seconds: float = 120, clock: Callable[[], Clock] | None = None
 ) -> Callable[[Callable[Params, Awaitable[None]]], Callable[Params, None]]:
-    """Make a plain test of an async one.
+    """Make a synchronous test of an async one, on trio.
 
     Args:
-        seconds: When it has failed, on the test's clock. On the real one this is against hanging
-            only, and long enough for a machine that has much else to do.
-        clock: Makes the test's clock; None: the real one.
+        seconds: The time after which the test fails, on the clock of the test. On the real clock it
+            only stops a test that hangs, and is long enough for a busy machine.
+        clock: Makes the clock of the test; None is the real clock.
     """
 
     def decorate(test: Callable[Params, Awaitable[None]]) -> Callable[Params, None]:

@@ -1,8 +1,8 @@
-"""One handler and one user, connected in memory by connections of any era.
+"""Runs one handler and one user on connections of any era.
 
-The handler is given what it may know of a request and returns a result, or asks; the person is
-given one question after the other. Who carries what to whom is a driver: one for connections
-driven by hand, and one for the trio adapter.
+The handler gets what it may know of a request, and returns a result or questions. The user gets one
+question after the other. A driver carries the messages between them: there is one for two
+connections in memory, and one for the trio adapter.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ from tests.support.adapters.trio_talk import talking
 
 @attrs.frozen
 class Questions:
-    """What a handler returns that has to ask."""
+    """What a handler returns when it has questions."""
 
     asked: Mapping[str, JSONObject] = attrs.field(factory=dict[str, JSONObject])
     state: str | None = None
@@ -44,7 +44,7 @@ class Questions:
 
 @attrs.frozen
 class Asked:
-    """What a handler sees of a request, whoever runs it."""
+    """The part of a request that a handler sees, with any driver."""
 
     params: JSONObject
     responses: JSONObject
@@ -55,18 +55,18 @@ class Asked:
 
 Handler: TypeAlias = Callable[[Asked], JSONObject | Questions]
 Person: TypeAlias = Callable[[str, JSONObject], JSONObject]
-"""Answers one question: its method and params come in, the result goes out."""
+"""Answers one question: takes its method and its params, and returns its result."""
 
 
 @attrs.define
 class Outcome:
-    """What the caller had in the end, and on the way.
+    """What the caller received.
 
     Attributes:
-        result: The result; None where there was none.
-        code: The code of the error, where there was one.
-        progress: How far the caller was told that it had come.
-        logs: What was logged for it.
+        result: The result; None for an error.
+        code: The code of the error; None for a result.
+        progress: The values of the progress notifications.
+        logs: The log messages for the request.
         runs: How often the handler was called.
     """
 
@@ -77,14 +77,14 @@ class Outcome:
     runs: int = 0
 
     def note(self, method: str, params: JSONObject) -> None:
-        """A notification came."""
+        """Record a notification."""
         if method == "notifications/message":
             self.logs.append(params["data"])
 
 
 @attrs.frozen
 class Setting:
-    """What a conversation is about."""
+    """The handler, the user and the request of a conversation."""
 
     handler: Handler
     person: Person
@@ -95,13 +95,13 @@ class Setting:
 
 
 Driver: TypeAlias = Callable[[str, Setting], Outcome]
-"""Has the conversation in a revision."""
+"""Holds the conversation at a revision, and returns its outcome."""
 
 _NEWER: Final = frozenset({"_meta", "cacheScope", "resultType", "ttlMs"})
 
 
 def _bare(result: JSONObject) -> JSONObject:
-    """A result without what only the newer era has in it."""
+    """A result without the members that only the modern era has."""
     return {name: value for name, value in result.items() if name not in _NEWER}
 
 
@@ -182,7 +182,7 @@ class _ByHand:
 
 
 def by_hand(revision: str, setting: Setting) -> Outcome:
-    """Have the conversation over two connections and a wire."""
+    """Hold the conversation over two connections and a wire in memory."""
     revisions = (revision,)
     pair = Pair(
         ClientConnection(info=CLIENT_INFO, capabilities=setting.capabilities, revisions=revisions),
@@ -195,7 +195,7 @@ def by_hand(revision: str, setting: Setting) -> Outcome:
 
 
 def on_trio(revision: str, setting: Setting) -> Outcome:
-    """Have the conversation through the trio adapter."""
+    """Hold the conversation through the trio adapter."""
     outcome = Outcome()
 
     def handler(call: ServerCall) -> JSONObject | RequireInput:

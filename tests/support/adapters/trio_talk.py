@@ -1,4 +1,4 @@
-"""Client and server on trio, connected by a stream in memory, on a clock that does not wait."""
+"""Connects a client and a server on trio by a stream in memory, on a clock that does not wait."""
 
 import json
 from collections.abc import AsyncGenerator, Sequence
@@ -30,7 +30,7 @@ HANDSHAKE: tuple[JSONObject, JSONObject] = (
     {"jsonrpc": "2.0", "method": "notifications/initialized"},
 )
 instantly = partial(on_trio, seconds=1000, clock=lambda: MockClock(autojump_threshold=0))
-"""Waiting takes no time: the clock jumps to the next deadline as soon as nothing else can run."""
+"""A clock that jumps to the next deadline as soon as no task can run, so waits take no time."""
 
 
 @asynccontextmanager
@@ -41,7 +41,7 @@ async def talking(
     revisions: Sequence[str] = LEGACY_REVISIONS,
     **options: Any,
 ) -> AsyncGenerator[Client, None]:
-    """A client and a server of ours on the two ends of a stream, after a handshake by default."""
+    """A client and a server on the two ends of a stream, after the handshake by default."""
     near, far = memory_stream_pair()
     served: JSONObject = {"info": INFO, "capabilities": CAPABILITIES, **(serving or {})}
     async with trio.open_nursery() as nursery:
@@ -51,7 +51,7 @@ async def talking(
 
 
 class Peer:
-    """The other end of a stream, driven by hand."""
+    """The other end of a stream, whose messages a test writes by hand."""
 
     def __init__(self, stream: trio.StapledStream[Any, Any]) -> None:
         self.stream = stream
@@ -93,7 +93,7 @@ def by_hand() -> tuple[trio.StapledStream[Any, Any], Peer]:
 
 @asynccontextmanager
 async def talking_by_hand(**options: Any) -> AsyncGenerator[tuple[Client, Peer], None]:
-    """A client of ours, and the server's end of its stream."""
+    """A client, and the server's end of its stream for a test to write on."""
     near, peer = by_hand()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(peer.agreed)

@@ -1,1 +1,1 @@
-"""Programs that tests start as processes: servers, clients, and callers that are interrupted."""
+"""Programs that tests run as processes: servers, clients, and programs that a user interrupts."""

@@ -1,4 +1,4 @@
-"""A server on asyncio whose tools do what they are named after: `python -m ... [loop]`."""
+"""A server on asyncio with tools that handle cancellation oddly: `python -m ... [loop]`."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ def text(value: str) -> JSONObject:
 
 
 async def swallow(call: ServerCall) -> JSONObject:
-    """Take no notice of a cancellation, and answer all the same."""
+    """Ignore a cancellation, and return a result."""
     call.progress(1)
     try:
         await asyncio.Event().wait()
@@ -29,7 +29,7 @@ async def swallow(call: ServerCall) -> JSONObject:
 
 
 async def ignore(call: ServerCall) -> JSONObject:
-    """Go on after a cancellation, once."""
+    """Ignore the first cancellation, and go on waiting."""
     call.progress(1)
     try:
         await asyncio.Event().wait()
@@ -54,14 +54,14 @@ async def log_from_a_thread(call: ServerCall) -> JSONObject:
     thread = threading.Thread(target=logger.warning, args=("out of a thread",))
     thread.start()
     while thread.is_alive():
-        await asyncio.sleep(0.001)  # a thread wakes no loop
+        await asyncio.sleep(0.001)  # the end of a thread does not wake the loop
     logger.warning("out of the loop")
     logger.removeHandler(handler)
     return text("logged")
 
 
 class Later:
-    """What can be awaited, and is no coroutine."""
+    """An awaitable that is not a coroutine."""
 
     def __await__(self) -> Any:
         yield from asyncio.sleep(0).__await__()
@@ -87,6 +87,8 @@ def handle(call: ServerCall) -> JSONObject | Awaitable[JSONObject]:
 
 
 async def main() -> None:
+    # Callbacks that take long on a busy machine are no fault, and would be lines on stderr.
+    asyncio.get_running_loop().slow_callback_duration = 60
     info: JSONObject = {"name": "asyncio", "version": "1.0"}
     await serve_stdio(handle, info=info, capabilities={"tools": {}, "logging": {}})
     print("served", file=sys.stderr, flush=True)

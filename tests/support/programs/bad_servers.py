@@ -32,7 +32,7 @@ def answer(message: dict[str, Any], result: dict[str, Any] | None = None) -> byt
 
 
 def requests() -> Iterator[dict[str, Any]]:
-    """The requests that come; these servers know of no revision without a handshake."""
+    """The requests that are received. These servers know legacy revisions only."""
     for line in sys.stdin.buffer:
         message: dict[str, Any] = json.loads(line)
         if message["method"] == "server/discover":
@@ -44,17 +44,17 @@ def requests() -> Iterator[dict[str, Any]]:
 
 
 def sipping() -> None:
-    """Reads on after the handshake, but so slowly that it will never have read all."""
+    """Goes on reading after the handshake, but so slowly that it never reads everything."""
     for _ in range(2):
         message: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
         if "id" in message:
             write(answer(message))
     while os.read(0, 4096):
-        time.sleep(0.2)  # that is what is bad about it
+        time.sleep(0.2)  # this makes it slow
 
 
 def deaf() -> None:
-    """Hears neither the end of its input nor SIGTERM."""
+    """Ignores SIGTERM and the end of its input."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for message in requests():
         write(answer(message))
@@ -62,7 +62,7 @@ def deaf() -> None:
 
 
 def forking() -> None:
-    """Starts a process that starts another one; both ignore SIGTERM. Ends at end of input."""
+    """Starts a process that starts another one; both ignore SIGTERM. Ends with its input."""
     code = (
         "import signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
         "child = subprocess.Popen(['sleep', '60']) if len(sys.argv) > 1 else None; "
@@ -70,13 +70,13 @@ def forking() -> None:
     )
     child = subprocess.Popen([sys.executable, "-c", code, "again"])
     print("pid", child.pid, file=sys.stderr, flush=True)
-    child.returncode = 0  # it is left on purpose
+    child.returncode = 0  # the child is left running on purpose
     for message in requests():
         write(answer(message))
 
 
 def dying() -> None:
-    """Dies in the middle of an answer, and says why on standard error."""
+    """Ends in the middle of a response, with the reason on standard error."""
     for message in requests():
         line = answer(message)
         if message["method"] != "initialize":
@@ -87,18 +87,19 @@ def dying() -> None:
 
 
 def noisy() -> None:
-    """Prints before, between and inside its lines."""
+    """Prints other text before, between and inside its lines."""
     write(b"starting ...\n\xff\xfe\n")
     for message in requests():
         line = answer(message)
         write(b"INFO [1] serving\n\n" + line + b"{}\n")
         if message["method"] != "initialize":
-            # Inside: the answer to nobody is torn; that to the next request is whole again.
+            # The line of a response that no request awaits is damaged; the next response is
+            # complete.
             write(b'{"jsonrpc": "2.0", "id": 99, DEBUG tick "result": {}}\n')
 
 
 def chatty() -> None:
-    """Says more on standard error than a pipe holds, before each answer."""
+    """Writes more to standard error than a pipe holds, before each response."""
     for message in requests():
         sys.stderr.write("chatter\n" * 32_768)
         sys.stderr.flush()
@@ -106,7 +107,7 @@ def chatty() -> None:
 
 
 def mute() -> None:
-    """Closes its output and lives on, whatever happens to its input."""
+    """Closes its output, and goes on running after the end of its input."""
     for message in requests():
         if message["method"] != "initialize":
             os.close(1)
@@ -121,7 +122,7 @@ def unreading() -> None:
 
 
 def fragile(broken: str = "") -> None:
-    """Answers with its process id, and dies when it is told to, or if this file exists."""
+    """Answers with its process id. Ends at the text `die`, or if the file `broken` exists."""
     if os.path.exists(broken):
         print("it is broken", file=sys.stderr)
         sys.exit(3)
@@ -132,7 +133,7 @@ def fragile(broken: str = "") -> None:
 
 
 def orphaning() -> None:
-    """Leaves a process behind that holds its pipes, and is killed in the middle of a call."""
+    """Leaves a child process that holds its pipes, and is killed in the middle of a request."""
     for message in requests():
         if message["method"] != "initialize":
             leave_child_and_die()
@@ -141,13 +142,13 @@ def orphaning() -> None:
 
 def leave_child_and_die() -> None:
     if os.fork() == 0:
-        time.sleep(60)  # longer than any test, if nobody ends it
+        time.sleep(60)  # longer than any test takes
         os._exit(0)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def hasty() -> None:
-    """Writes much, answers last, and is killed before anybody can have read it."""
+    """Writes much output, the response last, and is killed before a client can read it all."""
     fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1_048_576)
     note = {"jsonrpc": "2.0", "method": "notifications/x", "params": {"x": "x" * 150_000}}
     for message in requests():
@@ -159,7 +160,7 @@ def hasty() -> None:
 
 
 def telling() -> None:
-    """Answers each call with a notification only, and some with silence."""
+    """Answers a call of the tool `tell` with a notification only, and other calls not at all."""
     for message in requests():
         if message["method"] == "initialize":
             write(answer(message))
@@ -168,7 +169,7 @@ def telling() -> None:
 
 
 def recorder(path: str) -> None:
-    """Writes the methods that it gets to this file, and answers nothing but `initialize`."""
+    """Writes the methods that it receives to this file, and answers only `initialize`."""
     with open(path, "w", buffering=1) as file:
         for line in sys.stdin.buffer:
             message: dict[str, Any] = json.loads(line)
@@ -178,9 +179,9 @@ def recorder(path: str) -> None:
 
 
 def verbose(place: str) -> None:
-    """Says more than it is asked for to `large`; its ids stand first or last.
+    """Answers a call with the text `large` by a very long text; `id` is the first or last member.
 
-    Where they stand last, they may have a fraction, or the line may be cut off by its end.
+    As the last member, `id` may have a fraction, or its line may be cut off by the end of output.
     """
     for message in requests():
         line = answer(message)

@@ -1,4 +1,4 @@
-"""Servers without a loop, in processes: `python -m tests.support.programs.blocking_server NAME`."""
+"""Servers without an event loop: `python -m tests.support.programs.blocking_server NAME`."""
 
 import logging
 import os
@@ -36,7 +36,7 @@ def handle(call: ServerCall) -> JSONObject:
             print("printed")
             os.write(1, b"written to the descriptor\n")
             subprocess.run(["echo", "printed by a child"], check=True)
-            subprocess.run(["cat"], check=True)  # would wait for ever, or eat our input
+            subprocess.run(["cat"], check=True)  # must not get the server's input
             return text("quiet")
         case "meet":
             both_are_here.wait(30)
@@ -64,7 +64,7 @@ def handle(call: ServerCall) -> JSONObject:
 
 
 def work(call: ServerCall) -> JSONObject:
-    """Be busy until the call is cancelled, which only looking can tell."""
+    """Work until the call is cancelled, which only `is_cancelled` shows."""
     number = 0
     while not call.is_cancelled:
         number += 1
@@ -91,7 +91,7 @@ def ask_when_cancelled(call: ServerCall) -> JSONObject:
 
 
 class Slow(logging.Formatter):
-    """Takes its time, until the library logs something."""
+    """Waits in `format` until the library logs something."""
 
     def format(self, record: logging.LogRecord) -> str:
         print("formatting", file=sys.stderr, flush=True)
@@ -116,7 +116,7 @@ def log_slowly(call: ServerCall) -> JSONObject:
 def on_ready(server: Server) -> None:
     server.wait_ready()
     logging.getLogger("application").addHandler(LogHandler(server))
-    if server.peer.revision in LEGACY_REVISIONS:  # later, all logging is part of a call
+    if server.peer.revision in LEGACY_REVISIONS:  # modern log messages belong to a request
         assert server.peer.info is not None
         server.log("info", server.peer.info["name"])
 
@@ -126,7 +126,7 @@ def main(name: str) -> None:
     if name == "threads":
         options["threads"] = 3
     serve_stdio(handle, on_ready=on_ready, **options)
-    assert os.write(1, b"") == 0  # standard output was given back
+    assert os.write(1, b"") == 0  # standard output was restored
     print("served", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""A worker of a cluster, for servers of others that load an application: `cluster_app:app`."""
+"""A worker of a cluster as an ASGI application, for other servers to load: `cluster_app:app`."""
 
 import os
 from typing import Final

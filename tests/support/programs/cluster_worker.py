@@ -1,9 +1,9 @@
-"""One worker of a cluster: an application below uvicorn, or a server on asyncio or trio.
+"""One worker of a cluster: an application on uvicorn, or a server on asyncio or trio.
 
 Usage: python -m tests.support.programs.cluster_worker HOW DESCRIPTOR REDIS-URL [OPTION=NUMBER ...]
 
-It serves on the listening socket of that descriptor. HOW is asgi, asyncio or trio; the options are
-those of `Cluster`.
+It serves on the listening socket with this descriptor. HOW is asgi, asyncio or trio. The options
+are `drain`, and those of `Cluster`.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ import redis
 from sansmcp import Config, JSONObject, ResourceUpdated, ToolsListChanged
 from sansmcp.http import OldPaths
 from sansmcp_io import McpError, Unauthorized
-from sansmcp_io.asyncio import RequireInput
+from sansmcp_io.asyncio import CreateTask, RequireInput, RunningTask
 from sansmcp_io.redis import Cluster
 
 KEYS: Final = [b"a secret of all workers, 32 bytes long"]
@@ -42,7 +42,7 @@ sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
 async def handle(call: Any) -> Any:
-    """Do what the name of the tool says."""
+    """Run the tool."""
     global calls
     if call.method == "resources/subscribe":
         return {}
@@ -79,8 +79,10 @@ async def handle(call: Any) -> Any:
             await sleep(arguments["seconds"])
             return text("waited")
         case "block":
-            time.sleep(arguments["seconds"])  # nothing else of this worker moves
+            time.sleep(arguments["seconds"])  # blocks the whole worker
             return text("blocked")
+        case "task":
+            return _begin_task(call, arguments)
         case "sample":
             answer = await call.request("sampling/createMessage", {"messages": [], "maxTokens": 1})
             return text(answer["content"]["text"])
@@ -99,8 +101,34 @@ async def handle(call: Any) -> Any:
             raise McpError(-32602, f"no tool {name}")
 
 
+def _begin_task(call: Any, arguments: JSONObject) -> CreateTask:
+    """A task of so many seconds, whose result is the text.
+
+    With a ledger, the result has the number of the run, and only the first run takes the seconds.
+    The names in `asks` are the keys of questions.
+    """
+
+    async def work(task: RunningTask) -> JSONObject:
+        seconds, said = arguments["seconds"], [arguments["text"]]
+        for key in arguments.get("asks", ()):
+            answers = await task.ask({key: {"method": "elicitation/create", "params": _FORM}})
+            said.append(answers[key]["content"]["name"])
+        if port := arguments.get("ledger"):
+            count = _note(port, arguments["text"])
+            said += [call.principal or "", str(count)]
+            seconds *= count == 1
+        await sleep(seconds)
+        return text(" ".join(said))
+
+    ttl_ms: int = arguments.get("ttl_ms", 600_000)
+    return CreateTask(work, ttl_ms=ttl_ms, may_restart=arguments.get("may_restart", False))
+
+
 def _note(port: int, call: str) -> int:
-    """Note that a call is served, where no fault of a test reaches; return how often it was."""
+    """Count the runs of a call, and return the count.
+
+    The counts are in a Redis of their own, which tests do not disturb.
+    """
     ledger = _ledgers.get(port)
     if ledger is None:
         ledger = _ledgers[port] = redis.Redis(port=port)
@@ -116,7 +144,7 @@ _FORM: Final[JSONObject] = {
 
 
 def named(headers: Mapping[str, str]) -> str | None:
-    """The user is whoever the header says; everybody without one is nobody."""
+    """The principal, which is the value of the header. Without the header there is none."""
     name = headers.get("authorization")
     if name == "nobody":
         raise Unauthorized("Bearer")
@@ -129,19 +157,24 @@ def scoped(scope: Any) -> str | None:
     return named({} if name is None else {"authorization": name.decode()})
 
 
+_SECONDS: Final = ("lease", "keep_events", "drain")
+
+
 def settings(url: str, options: list[str]) -> dict[str, Any]:
-    """The arguments of the server."""
-    numbers: dict[str, Any] = {"lease": 5.0}
+    """The arguments for the server."""
+    numbers: dict[str, Any] = {"lease": 5.0, "drain": 2.0}
     for option in options:
         name, _, number = option.partition("=")
-        numbers[name] = float(number) if name in ("lease", "keep_events") else int(number)
+        numbers[name] = float(number) if name in _SECONDS else int(number)
+    drain = numbers.pop("drain")
     return {
         "info": INFO,
         "capabilities": CAPABILITIES,
         "config": Config(state_keys=KEYS),
         "principal_key": str,
         "cluster": Cluster(url, **numbers),
-        "drain": 2.0,
+        "tasks": True,
+        "drain": drain,
         "old_paths": OldPaths(stream="/sse", post="/messages"),
     }
 
@@ -155,7 +188,9 @@ def main(how: str, number: str, url: str, *options: str) -> None:
         from sansmcp_io.asgi import App
 
         app = App(handle, path="/mcp", authenticate=scoped, **arguments)
-        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
+        config = uvicorn.Config(
+            app, log_level="warning", timeout_graceful_shutdown=int(arguments["drain"])
+        )
         uvicorn.Server(config).run([listener])
         return
     port = listener.getsockname()[1]

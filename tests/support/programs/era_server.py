@@ -1,8 +1,8 @@
-"""A server of ours that speaks one era, or both.
+"""A server on stdio that speaks one era, or both.
 
 Usage: python -m tests.support.programs.era_server SPEAKS
 
-One handler, written once. SPEAKS is a key of `ERAS`.
+The same handler serves both eras. SPEAKS is a key of `ERAS`.
 """
 
 import sys
@@ -20,7 +20,7 @@ ERAS: Final[Mapping[str, tuple[str, ...]]] = {
     "legacy": LEGACY_REVISIONS,
     "dual-era": (*LEGACY_REVISIONS, *MODERN_REVISIONS),
 }
-"""What a client or server of each kind speaks."""
+"""By kind of client or server, the revisions that it speaks."""
 
 TOOLS: Final = ("revision", "ask")
 
@@ -30,7 +30,7 @@ def text(value: str) -> JSONObject:
 
 
 def handle(call: ServerCall) -> JSONObject | RequireInput:
-    """`revision` tells at which one the call is served, `ask` what the client's first root is."""
+    """Serve two tools: `revision` returns the revision, and `ask` the first root of the client."""
     if call.method == "tools/list":
         return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]}
     if call.params["name"] == "revision":

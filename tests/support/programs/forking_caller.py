@@ -1,8 +1,8 @@
-"""A program that forks.
+"""A client that forks its process.
 
 Usage: python -m tests.support.programs.forking_caller [stdio | http | restart | other]
 
-It does so while it calls, while another thread starts its server anew, or in another thread.
+It forks during a request, while another thread restarts its server, or in another thread.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ OPTIONS: Any = {"info": INFO, "revisions": [LEGACY_REVISIONS[-1]]}
 
 
 def talk(client: Client) -> None:
-    """Fork in the midst of a call, and let the other process end before going on."""
+    """Fork in the middle of a request, and wait for the child before the request goes on."""
     forked: list[int] = []
 
     def on_progress(*_: object) -> None:
@@ -71,7 +71,7 @@ def connecting(transport: str) -> Generator[Client, None, None]:
 
 @contextlib.contextmanager
 def ended_here() -> Generator[None, None, None]:
-    """The process that was forked goes no further than to the end of the block."""
+    """End the child process at the end of the block."""
     try:
         yield
     except SystemExit:
@@ -80,7 +80,7 @@ def ended_here() -> Generator[None, None, None]:
 
 
 class Sending:
-    """A trace that stops a thread where it sends what has this in it."""
+    """A trace that stops a thread when it sends data with this content."""
 
     def __init__(self, what: bytes) -> None:
         self.is_at_it, self.goes_on = threading.Event(), threading.Event()
@@ -99,7 +99,7 @@ class Sending:
 
 
 def end_of_fork(child: Callable[[], object]) -> None:
-    """Fork, do this in the other process, and wait for its end, which has to come."""
+    """Fork, call `child` in the child process, and wait until that ends."""
     forked = os.fork()
     if forked:
         assert os.waitpid(forked, 0)[1] == 0
@@ -113,7 +113,7 @@ def end_of_fork(child: Callable[[], object]) -> None:
 
 
 def fork_while_another_thread_starts_the_server() -> None:
-    """The other thread holds locks, and does not exist in the forked process."""
+    """The other thread holds locks, and does not exist in the child process."""
     trace = Sending(b"again")
     with ExitStack() as stack:
         connected = connect_stdio(bad("fragile"), info=INFO, restarts=1, trace=trace)
@@ -140,7 +140,7 @@ def fork_while_another_thread_starts_the_server() -> None:
 
 
 def fork_in_another_thread() -> None:
-    """The handler of Ctrl-C is that of a verb which nobody is in, in the other process."""
+    """In the child process, no verb is running, so Ctrl-C has its default handler."""
     trace = Sending(b'"hang"')
 
     def fork() -> None:

@@ -16,7 +16,10 @@ app: Final = new_app(handle, path="/mcp")
 
 @contextmanager
 def serving_http2() -> Generator[str, None, None]:
-    """Its URL. A client that knows speaks HTTP/2 in the clear, and any other HTTP/1.1."""
+    """Run the application, and give its URL.
+
+    A client can speak HTTP/1.1, or HTTP/2 without TLS if it knows beforehand.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         number, port = listener.fileno(), listener.getsockname()[1]
         command = [sys.executable, "-m", "hypercorn", f"--bind=fd://{number}", "--workers=0"]

@@ -1,4 +1,4 @@
-"""A program whose user presses Ctrl-C.
+"""A blocking client that gets SIGINT, as from a user who presses Ctrl-C.
 
 Usage: python -m tests.support.programs.interrupted_caller WHAT [http]
 """
@@ -35,17 +35,17 @@ def begun(*_: object) -> None:
 
 
 def waiting(client: Client) -> None:
-    """Interrupted while it waits; it goes on with the same client."""
+    """A request is interrupted while it waits. The client can still be used afterwards."""
     try:
         client.request(*call_tool("hang"), on_progress=begun)
     except KeyboardInterrupt:
         while not (seen := text(client, "seen")):
-            pass  # over HTTP, nothing keeps the two in order
+            pass  # over HTTP, the cancellation may arrive after this request
         say("interrupted", seen)
 
 
 def waiting_for_another_thread(client: Client) -> None:
-    """The same, while another thread reads."""
+    """A request is interrupted while it waits and another thread reads."""
 
     def read() -> None:
         with contextlib.suppress(ConnectionLost):
@@ -58,7 +58,7 @@ def waiting_for_another_thread(client: Client) -> None:
 
 
 def storm(client: Client) -> None:
-    """Interrupted all the time, at whatever point it is: every answer is whole, or none."""
+    """Requests are interrupted again and again, at any point. No response is damaged."""
     interrupted = answered = 0
     is_armed = False
 
@@ -83,7 +83,7 @@ def storm(client: Client) -> None:
 
 
 def own_handler(client: Client) -> None:
-    """A handler that raises nothing is called, and all goes on as before."""
+    """A signal handler that raises nothing is called, and the request goes on."""
     heard: list[int] = []
     say("waiting")
 
@@ -100,7 +100,7 @@ def own_handler(client: Client) -> None:
 
 
 def asked(client: Client) -> None:
-    """Interrupted while it answers the server: that one gets an error, and the call ends."""
+    """The answer to a question is interrupted: the server gets an error, and the request ends."""
     try:
         text(client, "ask")
     except KeyboardInterrupt:
@@ -118,7 +118,7 @@ def on_request(call: Call) -> JSONObject:
 
 
 class Announcing:
-    """Tells when there is nothing left to do but to wait."""
+    """A trace that tells when the client has sent its message and waits."""
 
     def sent(self, data: bytes) -> None:
         say("waiting")
@@ -131,12 +131,12 @@ class Announcing:
 
 
 def opening(client: Client) -> None:
-    """Never called, since the server does not answer."""
+    """Never called, since the server does not answer the opening."""
 
 
 @contextlib.contextmanager
 def connecting(what: str, transport: str) -> Generator[Client, None, None]:
-    """A client of 2025-11-25 that answers what it is asked."""
+    """A client of 2025-11-25 that answers questions."""
     options: Any = {
         "info": INFO,
         "revisions": [LEGACY_REVISIONS[-1]],

@@ -1,4 +1,4 @@
-"""A server on stdio whose tools have the longest names that are allowed; one of them ends it.
+"""A server on stdio whose tools have the longest names that are allowed. A call of `die` ends it.
 
 Usage: python tests/support/programs/long_names.py
 """

@@ -1,15 +1,15 @@
-"""A server that sends what its script says, right or wrong, on the standard library alone.
+"""A server that sends what its script says, valid or invalid, on the standard library alone.
 
 Usage: python scripted_server.py SCRIPT, a JSON object with any of
 
-    stdout      lines to begin with, as they are
-    stderr      the same for standard error
-    exit        ends at once after that, with this status
+    stdout      lines to begin with, sent unchanged
+    stderr      lines to begin with on standard error
+    exit        the status with which it ends after that
     log         write the method of each message received to standard error
-    initialize  the answer to it: members of the result, or {"error": ...}
-    answers     for other methods: the result, {"error": ...}, or a list of such: one each time
-    before      for other methods: lines (objects) to write before the answer
-    die_at      a method at which it ends without an answer, with status 7
+    initialize  the response to it: members of the result, or {"error": ...}
+    answers     for other methods: the result, {"error": ...}, or a list of these, one each time
+    before      for other methods: lines (objects) to write before the response
+    die_at      a method at which it ends without a response, with status 7
     silent      methods that are not answered
 """
 

@@ -24,7 +24,7 @@ for way, connecting in (
 
 
 def run(code: str) -> None:
-    """Run it in an interpreter like those of mod_wsgi: it may start threads and processes."""
+    """Run code in an interpreter like those of mod_wsgi, which may start threads and processes."""
     if sys.version_info >= (3, 13):
         interpreters: Any = importlib.import_module("_interpreters")
         number = interpreters.create("legacy")

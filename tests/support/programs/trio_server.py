@@ -23,7 +23,7 @@ def text(value: str) -> JSONObject:
 
 
 async def handle(call: ServerCall) -> JSONObject:
-    """Do what the name of the tool says."""
+    """Run the tool."""
     arguments: JSONObject = call.params.get("arguments") or {}
     match call.params.get("name"):
         case "echo":
@@ -36,7 +36,7 @@ async def handle(call: ServerCall) -> JSONObject:
                 sys.__stdout__.write("written to the original\n")
             os.write(1, b"written to the descriptor\n")
             subprocess.run(["echo", "printed by a child"], check=True)
-            subprocess.run(["cat"], check=True)  # would wait for ever, or eat our input
+            subprocess.run(["cat"], check=True)  # must not get the server's input
             return text("quiet")
         case "sleep":
             try:
@@ -63,7 +63,7 @@ async def handle(call: ServerCall) -> JSONObject:
 
 
 def handle_plainly(call: ServerCall) -> JSONObject:
-    """Answer at once with a text of this size, or with the most memory that was ever used."""
+    """Return a text of this size, or the largest amount of memory that the process has used."""
     if call.params["name"] == "memory":
         status = Path("/proc/self/status").read_text()
         return text(str(int(status.partition("VmHWM:")[2].split()[0]) * 1024))
@@ -72,10 +72,10 @@ def handle_plainly(call: ServerCall) -> JSONObject:
 
 def main(name: str) -> None:
     """Serve until the end of input, and misbehave as the name says."""
-    if name == "haunted":  # leaves a process behind that holds the pipes
+    if name == "haunted":  # leaves a process that holds the pipes
         ghost = subprocess.Popen(["sleep", "60"])
         print(f"ghost {ghost.pid}", file=sys.stderr, flush=True)
-        ghost.returncode = 0  # it is left on purpose
+        ghost.returncode = 0  # it is left running on purpose
     if name == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     handler: Handler = handle_plainly if name == "plain" else handle
@@ -84,7 +84,7 @@ def main(name: str) -> None:
             serve_stdio, handler, info={"name": name, "version": "1.0"}, capabilities={"tools": {}}
         )
     )
-    assert os.write(1, b"") == 0  # standard output was given back
+    assert os.write(1, b"") == 0  # standard output was restored
     if sys.stderr is not None:
         print("served", file=sys.stderr, flush=True)
     if name in ("lingering", "stubborn"):

@@ -1,8 +1,8 @@
-"""Twisted's client among the examples, which cancels its only call after a moment.
+"""The Twisted client of the examples, which cancels its only request after half a second.
 
 Usage: python -m tests.support.programs.twisted_cancelling_client DIRECTORY URL
 
-DIRECTORY is that of the example.
+DIRECTORY is the one with the example.
 """
 
 import sys
@@ -22,7 +22,7 @@ async def talk(reactor: Any, url: str) -> None:
         await ended
     except ConnectionError as error:
         print(type(error).__name__, flush=True)
-    await threads.deferToThread(sys.stdin.read)  # until the test has seen what that does
+    await threads.deferToThread(sys.stdin.read)  # wait until the test has seen the effect
     client.mcp.close()
 
 

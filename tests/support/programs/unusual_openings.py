@@ -1,6 +1,6 @@
-"""Servers with an odd way to begin, without the library: `python unusual_openings.py NAME`.
+"""Servers with unusual openings, without the library: `python unusual_openings.py NAME`.
 
-Each lists no tools, and that at any time.
+Each answers `tools/list` with an empty list at any time.
 """
 
 import json
@@ -53,7 +53,7 @@ def requests() -> Iterator[dict[str, Any]]:
 
 
 def dying() -> None:
-    """Dies of what it does not know, and says so."""
+    """Ends at an unknown method, with a message on standard error."""
     for message in requests():
         if message["method"] != "initialize":
             print("unknown method, giving up", file=sys.stderr, flush=True)
@@ -62,22 +62,22 @@ def dying() -> None:
 
 
 def silent() -> None:
-    """Does not answer what it does not know."""
+    """Does not answer requests with unknown methods."""
     for message in requests():
         if message["method"] == "initialize":
             answer(message, AGREED)
 
 
 def obliging() -> None:
-    """Answers what it does not know with an empty result."""
+    """Answers requests with unknown methods with an empty result."""
     for message in requests():
         answer(message, AGREED if message["method"] == "initialize" else {})
 
 
 def late(discovers: str = "", *, shakes_hands: bool = True) -> None:
-    """Answers a probe that comes first when it is given up: when the next request is there.
+    """Answers a probe that is its first request only when the next request arrives.
 
-    With `discovers` it is answered well, and so is one that comes later.
+    With `discovers`, probes get a result; without it, an error.
     """
     waiting: list[dict[str, Any]] = []
     for number, message in enumerate(requests()):
@@ -93,12 +93,12 @@ def late(discovers: str = "", *, shakes_hands: bool = True) -> None:
 
 
 def slow() -> None:
-    """Is of the newer era only, and so late with its answer to the probe that it is given up."""
+    """Speaks the modern era only, and answers the probe after the client has cancelled it."""
     late("discovers", shakes_hands=False)
 
 
 def noisy(discovers: str = "") -> None:
-    """Prints what is no message before it begins."""
+    """Prints lines that are no messages before it begins."""
     write("starting ...\n\n{}\n")
     for message in requests():
         if message["method"] == "initialize":

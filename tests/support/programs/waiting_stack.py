@@ -1,4 +1,4 @@
-"""An example whose handler waits for ever, and prints when it is cancelled.
+"""An example whose handler waits until it is cancelled, and then prints this.
 
 Usage: python tests/support/programs/waiting_stack.py NAME PORT
 """
@@ -15,10 +15,10 @@ from tests.support.stacks import STACKS
 
 
 async def handle(side: ServerEndpoint, request: IncomingRequest) -> None:
-    """Get the stream going, so that the client has something to leave."""
+    """Begin the stream, so that the client can close it."""
     side.send_progress(request, 1, now=time.monotonic())
     try:
-        await asyncio.sleep(3600)  # for ever, but for the cancellation
+        await asyncio.sleep(3600)  # until it is cancelled
     except asyncio.CancelledError:
         print("cancelled", flush=True)
         raise

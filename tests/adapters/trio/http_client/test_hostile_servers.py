@@ -52,7 +52,7 @@ def answered(message: JSONObject, fields: bytes = b"") -> bytes:
 
 
 def streamed(*events: bytes, kept: bool = True) -> bytes:
-    """A stream that ends at once; `kept`: the connection does not."""
+    """A stream that ends at once; with `kept`, its connection stays open."""
     body = b"".join(events)
     if kept:
         body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
@@ -61,7 +61,7 @@ def streamed(*events: bytes, kept: bool = True) -> bytes:
 
 
 def opening(asked: Asked) -> bytes | None:
-    """What a good server answers until the session is open."""
+    """The responses of a good server until the session is open."""
     if asked.verb == "DELETE":
         return response(200)
     if asked.verb == "POST" and asked.message["method"] == "initialize":
@@ -118,7 +118,7 @@ class Server:
 
 
 def _parsed(data: bytes) -> tuple[Asked, bytes] | None:
-    """The first request, if it is there as a whole, and what follows it."""
+    """The first request, if it is complete, and the bytes behind it."""
     head, end, rest = data.partition(b"\r\n\r\n")
     length = _LENGTH.search(head + b"\r\n")
     size = int(length[1]) if length else 0
@@ -141,17 +141,17 @@ async def serving(reply: Reply) -> AsyncGenerator[Server]:
 
 
 class Events:
-    """A trace that keeps the events, and says when a certain one has come."""
+    """A trace that keeps the events, and signals when a certain one has come."""
 
     def __init__(self) -> None:
         self.unavailable: list[StreamUnavailable] = []
         self.came = trio.Event()
 
     def sent(self, connection: str, data: bytes) -> None:
-        """Nothing of interest."""
+        """Ignore the bytes."""
 
     def received(self, connection: str, data: bytes) -> None:
-        """The same."""
+        """Ignore the bytes."""
 
     def happened(self, event: ClientHTTPEvent) -> None:
         if isinstance(event, StreamUnavailable):
@@ -188,7 +188,7 @@ TIMES = 250
 
 
 def clock() -> MockClock:
-    """Jumps over the pauses of a client; what sockets bring comes before it does."""
+    """A clock that jumps over the pauses of a client, but not before the input of its sockets."""
     return MockClock(autojump_threshold=0.005)
 
 
@@ -198,7 +198,7 @@ def event(id: int, message: JSONObject | None = None) -> bytes:
 
 
 def breaking(verb: str, kept: bool, times: int = TIMES) -> Reply:
-    """A server that breaks a stream off so many times; it is that of a call, or that of a GET.
+    """A server that breaks off a stream this number of times: that of a call or that of a GET.
 
     Then the call is answered, or the GET refused.
     """
@@ -230,8 +230,9 @@ def breaking(verb: str, kept: bool, times: int = TIMES) -> Reply:
 @KEPT
 @on_trio(seconds=10 * TIMES, clock=clock)
 async def test_a_call_survives_hundreds_of_reconnects(kept: bool) -> None:
-    """Each opens the stream, and so counts as a success: the call ends with its answer, is made
-    once, and leaves neither tasks nor connections behind."""
+    """Each attempt opens the stream and so counts as a success: the call is made once, ends with
+    its response, and leaves neither tasks nor connections.
+    """
     async with (
         serving(breaking("POST", kept)) as server,
         connecting(server.port, get_stream=False) as client,
@@ -247,7 +248,8 @@ async def test_a_call_survives_hundreds_of_reconnects(kept: bool) -> None:
 @KEPT
 @on_trio(seconds=10 * TIMES, clock=clock)
 async def test_the_stream_of_a_session_survives_hundreds_of_reconnects(kept: bool) -> None:
-    """And is given up once, with one event, when it is refused; calls go on meanwhile and after."""
+    """A refusal must end the attempts with one event, and calls must work meanwhile and
+    afterwards."""
     trace = Events()
     async with (
         serving(breaking("GET", kept)) as server,
@@ -268,7 +270,7 @@ async def test_the_stream_of_a_session_survives_hundreds_of_reconnects(kept: boo
 
 @on_trio(seconds=60, clock=clock)
 async def test_a_stream_that_breaks_for_ever_keeps_nobody_for_ever() -> None:
-    """The time of the call runs on while its stream is taken up again, and ends that."""
+    """The timeout of a call must run on while its stream is resumed, and end the attempts."""
     async with (
         serving(breaking("POST", kept=True, times=10**9)) as server,
         connecting(server.port, get_stream=False) as client,
@@ -284,7 +286,8 @@ async def test_a_stream_that_breaks_for_ever_keeps_nobody_for_ever() -> None:
 
 @on_trio()
 async def test_a_stream_that_cannot_be_taken_up_is_lost() -> None:
-    """After `max_reconnects` failures in a row the caller hears that, and of the last of them."""
+    """After `max_reconnects` failures in a row the caller must get an error with the last
+    failure."""
 
     def reply(asked: Asked) -> bytes:
         if (answer := opening(asked)) is not None:
@@ -309,7 +312,7 @@ async def test_a_stream_that_cannot_be_taken_up_is_lost() -> None:
 @pytest.mark.parametrize("form", ["http://127.0.0.1:%d/messages", "//127.0.0.1:%d/messages"])
 @on_trio()
 async def test_an_endpoint_of_another_origin_is_not_used(form: str) -> None:
-    """The other server would have the token, and all that is said."""
+    """The other server would get the token and all messages."""
 
     def reply(asked: Asked) -> bytes:
         if asked.verb == "POST":
@@ -328,7 +331,7 @@ async def test_an_endpoint_of_another_origin_is_not_used(form: str) -> None:
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @on_trio()
 async def test_a_stream_is_not_opened_at_another_origin(status: int) -> None:
-    """A GET may be sent elsewhere by any of these, but the token and the session may not."""
+    """A redirected GET must not carry the token and the session id to another origin."""
 
     def reply(asked: Asked) -> bytes:
         if (answer := opening(asked)) is not None:

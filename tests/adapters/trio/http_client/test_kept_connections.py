@@ -1,4 +1,4 @@
-"""Which connections the trio client keeps for the next exchange, and which it closes."""
+"""The connections that the trio client keeps for the next exchange, and those that it closes."""
 
 import json
 
@@ -23,7 +23,7 @@ from tests.support.wire import note, result
 
 @on_trio()
 async def test_what_comes_after_a_response_is_not_taken_for_the_next() -> None:
-    """The next request would get a response that is not its own."""
+    """Bytes behind a response would be read as the response to the next request."""
 
     async def answer(stream: trio.SocketStream, request: Request) -> bytes | None:
         if request.name != "first":
@@ -38,7 +38,7 @@ async def test_what_comes_after_a_response_is_not_taken_for_the_next() -> None:
 
 @on_trio()
 async def test_a_request_that_was_answered_before_its_end_is_the_last_on_its_connection() -> None:
-    """The server would read the next one as the rest of its body."""
+    """The server would read the next request as the rest of this body."""
     async with keeping() as port, client_of(port) as client:
         with pytest.raises(RequestRefused) as caught:
             await call(client, "x" * 30_000_000)
@@ -48,7 +48,7 @@ async def test_a_request_that_was_answered_before_its_end_is_the_last_on_its_con
 
 @on_trio()
 async def test_subscriptions_take_no_place_of_requests() -> None:
-    """They last, and no request would be sent any more."""
+    """Subscriptions last, so counting them would leave no connection for requests."""
 
     async def acknowledge(stream: trio.SocketStream, request: Request) -> bytes | None:
         id = request.message.get("id")
@@ -83,7 +83,7 @@ async def test_subscriptions_take_no_place_of_requests() -> None:
 )
 @on_trio()
 async def test_what_is_no_response_is_not_repeated(said: bytes) -> None:
-    """It may be long, and have in it what the client has said in confidence."""
+    """Invalid output of a server may be long, and may echo secrets of the client."""
 
     async def answer(stream: trio.SocketStream, request: Request) -> bytes | None:
         return said if request.method == "tools/call" else None

@@ -14,7 +14,7 @@ CHALLENGE = "www-authenticate: Bearer scope=a"
 
 
 async def refuse(stream: trio.SocketStream, request: Request) -> bytes | None:
-    """Asks for a token, but for the opening."""
+    """Refuse each request with 401, except those that open the conversation."""
     opens = request.method in ("initialize", "server/discover") or "id" not in request.message
     return None if opens else response(401, b"", CHALLENGE)
 
@@ -43,7 +43,8 @@ async def call_tool(client: Client) -> None:
 async def test_whatever_is_refused_says_what_the_server_wants(
     ask: Callable[[Client], Awaitable[None]],
 ) -> None:
-    """A listing told of an invalid answer, and a subscription of nothing: it seemed to be over."""
+    """A refused listing raised "invalid answer", and a refused subscription seemed to have
+    ended."""
     settings: JSONObject = {"revisions": MODERN_REVISIONS} if ask is listen else {}
     async with keeping(refuse) as port, client_of(port, **settings) as client:
         with pytest.raises(RequestRefused) as caught:
@@ -54,7 +55,7 @@ async def test_whatever_is_refused_says_what_the_server_wants(
 
 @on_trio()
 async def test_a_status_that_was_seen_to_is_not_the_reason_any_more() -> None:
-    """What came after it is."""
+    """After a 401 was handled, a later failure must name its own cause."""
 
     async def answer(stream: trio.SocketStream, request: Request) -> bytes | None:
         if "authorization" not in request.fields:
@@ -78,7 +79,7 @@ async def test_a_status_that_was_seen_to_is_not_the_reason_any_more() -> None:
 
 @on_trio()
 async def test_a_server_may_be_busy_when_a_client_starts() -> None:
-    """The server says when to try again."""
+    """The error of the start must have the time of `Retry-After`."""
 
     async def answer(stream: trio.SocketStream, request: Request) -> bytes | None:
         return response(503, b"", "retry-after: 7")

@@ -34,7 +34,7 @@ Ask = Callable[..., Awaitable[object]]
 
 @asynccontextmanager
 async def reopening(**settings: object) -> AsyncGenerator[tuple[Client, trio.Event], None]:
-    """A client whose session is lost, and what lets it have another one."""
+    """A client whose session is lost, and an event that allows the next one."""
     sessions = 0
     may_open = trio.Event()
     is_lost = trio.Event()
@@ -60,7 +60,7 @@ async def reopening(**settings: object) -> AsyncGenerator[tuple[Client, trio.Eve
 @ASKING
 @on_trio()
 async def test_whatever_is_asked_waits_for_a_session(ask: Ask, answer: object) -> None:
-    """A listing was refused as if the caller had been too early, and a ping had no session."""
+    """A listing was refused as if the session had never been open, and a ping had no session."""
     answers: list[object] = []
     async with reopening() as (client, may_open), trio.open_nursery() as nursery:
 
@@ -77,7 +77,7 @@ async def test_whatever_is_asked_waits_for_a_session(ask: Ask, answer: object) -
 @ASKING
 @on_trio()
 async def test_it_waits_no_longer_than_it_may(ask: Ask, answer: object) -> None:
-    """The time of a request runs from when it was asked for."""
+    """The timeout of a request runs from the call, and includes the wait for a session."""
     async with reopening() as (client, _):
         with pytest.raises(RequestTimeout, match="session was lost"):
             await ask(client, timeout=0.1)
@@ -85,7 +85,7 @@ async def test_it_waits_no_longer_than_it_may(ask: Ask, answer: object) -> None:
 
 @on_trio()
 async def test_the_time_in_all_counts_too() -> None:
-    """It was taken for none as long as there was no session."""
+    """`max_timeout` was ignored as long as there was no session."""
     async with reopening() as (client, _):
         with pytest.raises(RequestTimeout, match="session was lost"):
             await call(client, "any", max_timeout=0.1)
@@ -93,7 +93,7 @@ async def test_the_time_in_all_counts_too() -> None:
 
 @on_trio()
 async def test_a_notification_does_not_wait() -> None:
-    """It is lost with the session, and the caller is told; that is no mistake of the caller."""
+    """A notification is lost with its session, and the error must not blame the caller."""
     async with reopening() as (client, _):
         with pytest.raises(ConnectionLost, match="session was lost"):
             client.notify(CHANGED)
@@ -101,7 +101,7 @@ async def test_a_notification_does_not_wait() -> None:
 
 @on_trio()
 async def test_a_server_may_never_open_another_session() -> None:
-    """Then all ends, in the time that the opening had at first."""
+    """Then the conversation must end, within the time limit of the opening."""
     async with reopening(start_timeout=2.0) as (client, _):
         with pytest.raises(ConnectionLost):
             await call_tool(client)

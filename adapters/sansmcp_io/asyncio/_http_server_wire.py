@@ -14,7 +14,7 @@ import sys
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, cast
 
-from .._async.http_wire import HTTPWireBase
+from .._async.http_server_wire import HTTPServerWireBase
 from .._common.anomalies import LOGGER
 from .._common.tls import TLS
 from .._common.trace import address_text
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ._http_service import HTTPService
 
 
-class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
+class HTTPServerWire(HTTPServerWireBase, asyncio.BufferedProtocol):
     """Moves bytes between a client and its connection object, and keeps the time of both."""
 
     _server: HTTPService
@@ -237,12 +237,12 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
             self._transport.write(self._tls.take())
         self._transport.close()
 
-    def give_up(self) -> None:
+    def drop_request(self) -> None:
         """Drop the buffered request and the unwritten output."""
         if self._is_writing:
             self._break_off()
         else:
-            self._connection.give_up(now=self._loop.time())
+            self._connection.drop_request(now=self._loop.time())
             self.flush()
             self._note_held()
 

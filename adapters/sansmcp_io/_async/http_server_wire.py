@@ -9,16 +9,16 @@ from typing import Any
 
 from sansmcp.http import ServerExchange
 
-from .._common.anomalies import LOGGER
-from .._common.errors import Unauthorized
+from .._common.access import CHECK
+from .._common.errors import AccessDenied, Unauthorized
 from .._common.http_server import key_of
-from .._common.lookups import LATE, RETRY_SECONDS, LookupTimeout
+from .._common.lookups import LATE, RETRY_SECONDS, LookupTimeout, log_failed_lookup
 from ..h11 import HTTPConnection, RequestHead
 from .background import logged
 from .http_service import HTTPServiceBase
 
 
-class HTTPWireBase(ABC):
+class HTTPServerWireBase(ABC):
     """Hands data of a client to its connection object, and writes the output of that object.
 
     Args:
@@ -45,7 +45,7 @@ class HTTPWireBase(ABC):
         """Write all output."""
 
     @abstractmethod
-    def give_up(self) -> None:
+    def drop_request(self) -> None:
         """Drop the buffered request and the unwritten output."""
 
     @abstractmethod
@@ -92,22 +92,27 @@ class HTTPWireBase(ABC):
 
     def _authenticate(self, head: RequestHead) -> Awaitable[None] | None:
         """Find the principal of a request. An awaitable that is returned has to be awaited."""
-        assert self._server.authenticate is not None
+        server = self._server
+        called = "authenticate" if server.access is None else CHECK
         try:
-            principal = self._server.authenticate(head.headers)
+            if server.access is not None:
+                principal: Any = server.access.check(head.method, head.target, head.headers)
+            else:
+                assert server.authenticate is not None  # or no head would wait
+                principal = server.authenticate(head.headers)
         except Exception as error:
-            self._refuse(error, "authenticate")
+            self._refuse(error, called)
         else:
             if inspect.isawaitable(principal):
-                return self._admit_later(principal)
+                return self._admit_later(principal, called)
             self._admit(principal)
         return None
 
-    async def _admit_later(self, principal: Awaitable[Any]) -> None:
+    async def _admit_later(self, principal: Awaitable[Any], called: str) -> None:
         try:
-            found = await self._server.lookups.bounded("authenticate", principal)
+            found = await self._server.lookups.bounded(called, principal)
         except Exception as error:
-            self._refuse(error, "authenticate")
+            self._refuse(error, called)
         else:
             self._admit(found)
 
@@ -123,8 +128,10 @@ class HTTPWireBase(ABC):
         now = self._server.now()
         if isinstance(error, Unauthorized):
             self._connection.refuse(error.status, error.text, error.challenge, now=now)
+        elif isinstance(error, AccessDenied):
+            self._connection.refuse(error.status, error.text, headers=error.headers, now=now)
         else:
-            LOGGER.error("%s failed", called, exc_info=error)
+            log_failed_lookup(called, error)
             if isinstance(error, LookupTimeout):
                 self._connection.refuse(503, LATE, retry_after=RETRY_SECONDS, now=now)
             else:

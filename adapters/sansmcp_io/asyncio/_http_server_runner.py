@@ -6,13 +6,17 @@ import asyncio
 import math
 from collections.abc import Awaitable, Collection
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from sansmcp.http import Session
 
-from .._async.http_runner import EndpointRunner, SessionTasks
+from .._async.http_server_runner import EndpointRunner, SessionTasks
 from .._common.anomalies import LOGGER
 from .._common.bounds import FLUSH_SECONDS
 from ._tasks import Tasks
+
+if TYPE_CHECKING:
+    from .._async.one_shot import OneShotSender
 
 
 class AsyncioSessionTasks(SessionTasks):
@@ -42,6 +46,12 @@ class AsyncioRunner(EndpointRunner):
         self._has_changed = asyncio.Event()
         self.tasks = Tasks(self._failed)
 
+    def _new_one_shot_sender(self) -> OneShotSender:
+        from .._async.one_shot import H11OneShotSender
+        from ._client_stream import ClientStreams
+
+        return H11OneShotSender(self.loop, ClientStreams().connect, (OSError,), None)
+
     # ---------------------------------------------------------------------------- time
 
     def _turned(self) -> None:
@@ -64,12 +74,16 @@ class AsyncioRunner(EndpointRunner):
 
     async def _end_requests(self, drain: float) -> None:
         """Give open requests `drain` seconds to finish, then end them, and serve no more."""
+        self.drain_cluster()
         with suppress(TimeoutError):
             async with asyncio.timeout(drain):
                 while self.is_busy:
                     await self._change()
-        self.endpoint.close(now=self.now())
-        self.turn()
+        self.close_endpoint()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_SECONDS):
+                while self.is_storing:
+                    await self._change()
 
     async def _flush(self, rest: Collection[object]) -> None:
         """Wait until this collection is empty, for at most `FLUSH_SECONDS`."""

@@ -13,8 +13,8 @@ from typing import Final
 
 import trio
 
+from .._async.http_server_wire import HTTPServerWireBase
 from .._async.http_service import HTTPServiceBase
-from .._async.http_wire import HTTPWireBase
 from .._common.anomalies import LOGGER
 from ..h11 import ConnectionState, HTTPConnection
 from ._socket import NoWaitSocket, TLSSocket
@@ -23,7 +23,7 @@ _PIECE_BYTES: Final = 65_536
 _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
 
-class HTTPWire(HTTPWireBase):
+class HTTPServerWire(HTTPServerWireBase):
     """Moves bytes between a client and its connection object, and keeps the time of both."""
 
     def __init__(
@@ -67,14 +67,14 @@ class HTTPWire(HTTPWireBase):
             with trio.CancelScope(shield=True), suppress(*_BROKEN):
                 await self._stream.aclose()
 
-    def give_up(self) -> None:
+    def drop_request(self) -> None:
         """Drop the buffered request and the unwritten output."""
         if self._is_writing:
             self._writing.cancel()
             self._rest = b""  # now, and not when the task that writes comes to its end
             self._lose_client()
         else:
-            self._connection.give_up(now=trio.current_time())
+            self._connection.drop_request(now=trio.current_time())
             self.flush()
             self._note_held()
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from sansmcp import (
     Change,
@@ -32,6 +32,12 @@ from sansmcp import (
     RequestFailed,
     RequestReceived,
     ResponseReceived,
+    Task,
+    TaskCancelled,
+    TaskInputReceived,
+    TasksWanted,
+    TaskToStore,
+    TaskWanted,
 )
 from sansmcp.http import (
     EventToStore,
@@ -48,18 +54,26 @@ from sansmcp.http import (
     ToolSchemaWanted,
 )
 
-from .._common.anomalies import AnomalyLog
+from .._common.anomalies import LOGGER, AnomalyLog
 from .._common.bounds import limit_of
+from .._common.call import ServerCallBase
 from .._common.cluster import ClusterHost, ClusterMember
 from .._common.endings import result_of, seconds_of
 from .._common.lookups import LookupOptions
 from .._common.requests import RequestArguments
+from .._common.tasks import kept_call, read_kept
 from .._common.trace import HTTPTrace
 from .._options.checks import SessionOptions
 from .background import NotificationRunner, call_on_progress, logged
 from .handlers import HandlerRunner
 from .http_lookups import LookupRunner
 from .loop import Loop
+from .task_lookups import TaskLookups
+
+if TYPE_CHECKING:
+    from .._options.servers import HTTPServerOptions
+    from .access import AccessChecker
+    from .one_shot import OneShotSender
 
 
 class ExchangeWire(Protocol):
@@ -115,8 +129,11 @@ class EndpointRunner(ABC):
             options.handler,
             partial(options.call_type, self),
             clock=self.now,
+            most_running=options.most_running,
             until_room=None,
             wake=self.turn,
+            keep=self._keep if lookups.shares_tasks else None,
+            release=self._release,
             end_program=self._end_program,
         )
         on_notification = options.on_notification
@@ -126,6 +143,13 @@ class EndpointRunner(ABC):
         self._request_timeout = options.request_timeout
         self._anomalies = AnomalyLog()
         self.lookups: Final = LookupRunner(self, lookups)
+        self.shares_tasks: Final = lookups.shares_tasks
+        self.most_tasks: Final = lookups.most_tasks
+        self._task_lookups = (
+            None
+            if lookups.task_store is None
+            else TaskLookups(self, lookups.task_store, self.lookups.bounded)
+        )
         self.cluster: Final = new_member(self)
         self._is_turning = False
 
@@ -137,6 +161,19 @@ class EndpointRunner(ABC):
             request: The request of the handler, which was answered.
             failure: SystemExit, KeyboardInterrupt, or a group with one of them.
         """
+
+    @abstractmethod
+    def _new_one_shot_sender(self) -> OneShotSender:
+        """Make the object that makes HTTP requests for the verifier of tokens."""
+
+    def _new_access(self, options: HTTPServerOptions[Any]) -> AccessChecker | None:
+        """Make the check of tokens; None: the options have none."""
+        if options.access is None:
+            return None
+        # Imported here: most servers need nothing of authorization.
+        from .access import AccessChecker
+
+        return AccessChecker(self, options.access, options.verify_token, self._new_one_shot_sender)
 
     @abstractmethod
     def _turned(self) -> None:
@@ -182,6 +219,10 @@ class EndpointRunner(ABC):
         match event:
             case RequestCancelled():
                 self._handler_runner.cancel(event.request)
+            case TaskInputReceived():
+                self._handler_runner.answered(event)
+            case TaskCancelled():
+                self._handler_runner.ended(event)
             case NotificationReceived():
                 if self._notifications is not None:
                     self._notifications.handle(event, self.tasks)
@@ -208,6 +249,12 @@ class EndpointRunner(ABC):
             case SessionRequested() | SessionWanted() | RelayEnded():
                 assert self.cluster is not None  # else the endpoint does not ask
                 self.cluster.handle(event)
+            case TaskWanted() | TasksWanted() | TaskToStore():
+                if self._task_lookups is not None:
+                    self._task_lookups.handle(event)
+                else:
+                    assert self.cluster is not None  # else the endpoint does not ask
+                    self.cluster.handle(event)
             case ToolSchemaWanted() | LookupEnded():
                 self.lookups.handle(event)
             case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
@@ -264,10 +311,33 @@ class EndpointRunner(ABC):
         """The context of a request that another worker has carried here."""
         return self.context
 
+    def resume_task(self, task: Task) -> bool:
+        """Call the handler of a task again that another worker has begun, if it may be."""
+        kept = read_kept(task)
+        if kept is None:
+            return False
+        assert self.cluster is not None  # which calls this
+        try:
+            principal = self.cluster.load_principal(kept["principal"])
+        except Exception as error:  # of the application
+            LOGGER.error("the principal of a task cannot be loaded", exc_info=error)
+            return False
+        self._handler_runner.restart(task, principal, self.tasks)
+        return True
+
+    def _keep(self, call: ServerCallBase) -> JSONObject:
+        """What the task of a call keeps, so that another worker can call its handler again."""
+        assert self.cluster is not None  # else the tasks are not shared
+        return kept_call(call, self.cluster.dump_principal(call.principal))
+
+    def _release(self, task: Task) -> None:
+        assert self.cluster is not None
+        self.cluster.release_task(task)
+
     @property
     def is_busy(self) -> bool:
-        """Whether requests are open whose responses the end of the server waits for."""
-        if self.endpoint.open_requests:
+        """Whether requests or tasks are open whose results the end of the server waits for."""
+        if self.endpoint.open_requests or self._handler_runner.is_working or self.is_storing:
             return True
         return self.cluster is not None and self.cluster.is_busy
 
@@ -278,8 +348,19 @@ class EndpointRunner(ABC):
             ClusterError: That is not possible.
         """
         if self.cluster is not None:
-            self.cluster.begin(self.loop)
-            await self.cluster.joined(self.loop)
+            await self.cluster.join(self.loop)
+
+    @property
+    def is_storing(self) -> bool:
+        """Whether tasks wait to be stored outside of this process."""
+        if self._task_lookups is not None:
+            return self._task_lookups.is_storing
+        return self.cluster is not None and self.cluster.is_storing
+
+    def drain_cluster(self) -> None:
+        """The end of the server begins: serve no new requests that other workers carry here."""
+        if self.cluster is not None:
+            self.cluster.drain()
 
     async def leave_cluster(self) -> None:
         """Tell the other workers, if there are any, that this one ends."""
@@ -294,6 +375,12 @@ class EndpointRunner(ABC):
         return told
 
     # ------------------------------------------------------------------- other calls
+
+    def close_endpoint(self) -> None:
+        """End the work on all tasks, then all requests, streams and sessions."""
+        self._handler_runner.end_tasks()
+        self.endpoint.close(now=self.now())
+        self.turn()
 
     def verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
         """Call a method of the endpoint with the time, and run a turn."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import time
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -18,9 +20,10 @@ from sansmcp.http import ClientEndpoint, ClientExchange, ClientHTTPEvent
 from .._common.anomalies import LOGGER
 from .._common.bounds import FLUSH_SECONDS
 from .._common.http_client_settings import HTTPClientLimits
+from .._common.shared_pool import POOL_IS_FULL, SharedPool, pool_of
 from .._options.clients import HTTPClientOptions
-from ..httpx import CONNECTION, POOL_IS_FULL, is_beside, lasts, new_client, tls_for
-from ._http_worker import ExchangeJob, KeptConnections, Worker
+from ..httpx import CONNECTION, new_client, tls_for
+from ._http_client_worker import ExchangeJob, KeptConnections, Worker
 from ._waiting import WaitingThreads
 
 _MOST_IDLE: Final = 20
@@ -36,16 +39,17 @@ class HTTPClientWire(WaitingThreads):
         self.endpoint: Final = endpoint
         self._limits = options.limits or HTTPClientLimits()
         self._trace = options.trace
-        self._new_connections = _connections_for(options)
+        self._authorization = options.new_authorization()
+        self._pool = SharedPool() if options.http is None else pool_of(options.http)
+        self._new_connections = _connections_for(options, self._pool)
         self._reports = deque[Callable[[], object]]()  # of workers, the oldest first
         self._bells = SimpleQueue[None]()  # wake the thread that reads
         self._has_begun = False  # an exchange has begun since the last `_select`
         self._workers: dict[Worker, None] = {}
         self._idle: list[Worker] = []
         self._running: dict[ClientExchange, ExchangeJob] = {}
-        self._queue: dict[ClientExchange, None] = {}  # wait for their turn
-        self._turns: set[ClientExchange] = set()  # have their turn
-        self._has_no_room = False  # in the client's pool, for a stream beside requests
+        self._waiting_for_slot: dict[ClientExchange, None] = {}  # for a free connection
+        self._slot_holders: set[ClientExchange] = set()  # at most `HTTPClientLimits.requests`
 
     # ---------------------------------------------------------------------------- waiting
 
@@ -78,6 +82,10 @@ class HTTPClientWire(WaitingThreads):
 
     # ---------------------------------------------------------------------------- sending
 
+    @abstractmethod
+    def _waits_for_token(self) -> bool:
+        """Whether messages wait until a token is refreshed, which a waiting thread does."""
+
     def _write_output(self) -> None:
         while self._send_and_abort():
             self._dispatch()
@@ -89,16 +97,16 @@ class HTTPClientWire(WaitingThreads):
         for aborted in endpoint.aborts():
             self._abort(aborted)
             has_done = True
-        while (exchange := endpoint.next_exchange()) is not None:
+        while not self._waits_for_token() and (exchange := endpoint.next_exchange()) is not None:
             if exchange.awaited and not isinstance(exchange.request, Subscription):
-                self._queue[exchange] = None
-            else:  # cancellations and responses must not wait; long streams take no turn
+                self._waiting_for_slot[exchange] = None
+            else:  # cancellations and responses must not wait; long streams take no slot
                 self._begin(exchange)
             has_done = True
-        while self._queue and len(self._turns) < self._limits.requests:
-            waiting = next(iter(self._queue))
-            del self._queue[waiting]
-            self._turns.add(waiting)
+        while self._waiting_for_slot and len(self._slot_holders) < self._limits.requests:
+            waiting = next(iter(self._waiting_for_slot))
+            del self._waiting_for_slot[waiting]
+            self._slot_holders.add(waiting)
             self._begin(waiting)
             has_done = True
         return has_done
@@ -106,11 +114,13 @@ class HTTPClientWire(WaitingThreads):
     def _begin(self, exchange: ClientExchange) -> None:
         """Give an exchange to a worker."""
         if exchange.over:  # the failure of another exchange has ended it
-            self._forget(exchange)
+            self._slot_holders.discard(exchange)
             return
+        if self._authorization is not None:
+            self._authorization.sign(exchange)
         job = self._running[exchange] = ExchangeJob(exchange)
         self._has_begun = True
-        if self._has_no_room and is_beside(exchange):
+        if self._pool.is_crowded and job.is_standalone:
             return  # not sent: the pool had no room for such a stream before
         if not exchange.awaited:
             job.deadline = time.monotonic() + self._limits.head
@@ -135,7 +145,8 @@ class HTTPClientWire(WaitingThreads):
             self._reports.popleft()()
         now = time.monotonic()
         for job in [job for job in self._running.values() if job.deadline <= now]:
-            self._lose(job, "the server was silent for too long")
+            is_waiting = self._pool.is_waiting(job)
+            self._lose(job, POOL_IS_FULL if is_waiting else "the server was silent for too long")
 
     def request_begun(self, job: ExchangeJob, text: bytes) -> None:
         """Trace a request that is about to be sent."""
@@ -144,15 +155,17 @@ class HTTPClientWire(WaitingThreads):
 
     def request_written(self, job: ExchangeJob) -> None:
         """Note that a request was written."""
-        job.is_sent, job.is_crowded = True, False
+        job.is_sent = True
 
     def head_received(self, job: ExchangeJob, status: int, headers: Any, text: bytes) -> None:
         """Hand the head of a response to its exchange."""
-        job.is_sent, job.is_crowded = True, False
+        job.is_sent = True
         job.deadline = time.monotonic() + self._limits.silence
         if self._trace is not None:
             self._traced(self._trace.received, CONNECTION, text)
         job.exchange.receive_head(status, headers, now=time.monotonic(), at=time.time())
+        if self._authorization is not None:
+            self._authorization.head_received(job.exchange)
 
     def data_received(self, job: ExchangeJob, data: bytes) -> None:
         """Hand a piece of a response body to its exchange, and let the worker go on."""
@@ -174,29 +187,11 @@ class HTTPClientWire(WaitingThreads):
         self._forget(job.exchange)
         job.exchange.receive_failure(text, now=time.monotonic(), kept=kept)
 
-    def pool_is_full(self, job: ExchangeJob) -> None:
-        """Close streams beside requests, if long streams use all connections of the pool."""
-        job.is_crowded = True
-        sent = [other for other in self._running.values() if not other.is_crowded]
-        if not is_beside(job.exchange) and sent and all(lasts(other.exchange) for other in sent):
-            if not self._has_no_room:
-                self._has_no_room = True
-                LOGGER.warning("%s", POOL_IS_FULL)
-            streams = [other for other in sent if is_beside(other.exchange)]
-            job.is_refused = not streams
-            for stream in streams:
-                self._lose(stream, POOL_IS_FULL)
-        job.resume()
-
-    def stream_refused(self, job: ExchangeJob) -> None:
-        """Close a stream beside requests, since over HTTP/2 it shares their connection."""
-        self._has_no_room = True
-        text = "over HTTP/2 one thread reads for all: there is no stream beside calls"
-        LOGGER.warning("%s", text)
-        self._lose(job, text)
-
-    def worker_is_idle(self, worker: Worker, last: Callable[[], object] | None) -> None:
+    def worker_is_idle(
+        self, worker: Worker, job: ExchangeJob, last: Callable[[], object] | None
+    ) -> None:
         """Keep a worker for the next exchange, and handle the last report of its job."""
+        self._slot_holders.discard(job.exchange)  # only now: a cancelled call may keep its thread
         if len(self._idle) < _MOST_IDLE:
             self._idle.append(worker)
         else:
@@ -219,8 +214,7 @@ class HTTPClientWire(WaitingThreads):
 
     def _forget(self, exchange: ClientExchange) -> None:
         self._running.pop(exchange, None)
-        self._queue.pop(exchange, None)
-        self._turns.discard(exchange)
+        self._waiting_for_slot.pop(exchange, None)
 
     def flush(self, *, until_taken: bool = False) -> None:
         until = time.monotonic() + FLUSH_SECONDS
@@ -279,7 +273,9 @@ class HTTPClientWire(WaitingThreads):
         self._trace = None
 
 
-def _connections_for(options: HTTPClientOptions[Any]) -> Callable[[], KeptConnections]:
+def _connections_for(
+    options: HTTPClientOptions[Any], pool: SharedPool
+) -> Callable[[], KeptConnections]:
     """Return a function that makes the connections of a worker.
 
     All workers share the client of the application. Otherwise, each has a client of its own, so
@@ -287,8 +283,11 @@ def _connections_for(options: HTTPClientOptions[Any]) -> Callable[[], KeptConnec
     """
     given: Any = options.http
     if given is not None:
-        shared = KeptConnections(given, is_own=False)
+        shared = KeptConnections(given, pool, is_own=False)
         return lambda: shared
     tls, proxy = tls_for(options.url, options.tls), options.proxy
     new_client(httpx2.Client, tls, proxy).close()  # raises `ValueError` for a wrong proxy
-    return lambda: KeptConnections(new_client(httpx2.Client, tls, proxy), is_own=True)
+    host = None if proxy is None else urlsplit(proxy).hostname
+    return lambda: KeptConnections(
+        new_client(httpx2.Client, tls, proxy), pool, is_own=True, proxy=host
+    )

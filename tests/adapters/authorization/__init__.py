@@ -1,0 +1,1 @@
+"""Clients that are authorized, on each loop and without one."""
