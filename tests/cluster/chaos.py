@@ -4,8 +4,9 @@
 
 Each client calls tools one after the other, in a session or without one; its requests go to one
 worker after the other. Each call is noted by its handler in a second Redis, which no fault reaches.
-The program ends with an error unless every call has ended once, no call was served twice, each call
-with a result was served, and nothing is left in Redis beyond its time.
+The program ends with an error unless every call has ended once and not by a timeout, no call was
+served twice, each call with a result was served, no worker has logged a traceback, and nothing is
+left in Redis beyond its time.
 """
 
 from __future__ import annotations
@@ -16,11 +17,19 @@ import random
 import sys
 import time
 from collections import Counter
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import attrs
 
-from sansmcp import JSONObject
+from sansmcp import (
+    ErrorReceived,
+    JSONObject,
+    MessageIgnored,
+    OutgoingRequest,
+    RequestFailed,
+    ResponseReceived,
+)
 from sansmcp_io.asyncio import (
     Call,
     Client,
@@ -34,6 +43,8 @@ from tests.support.redis_server import RedisServer, running_redis
 from tests.support.workers import InTurn, Worker, client_of, running_workers, tool
 
 FAULTS: Final = ("kill worker", "pause worker", "stop worker", "kill redis", "pause redis")
+PAUSES: Final = (0.3, 3.0)
+"""The seconds that a worker or Redis is paused, as a random fault."""
 _KNOWN: Final = (PeerError, ConnectionLost, RequestRefused, RequestTimeout, StartFailed)
 
 
@@ -56,6 +67,45 @@ class Report:
     results: dict[str, str] = attrs.Factory(dict[str, str])
 
 
+@attrs.frozen
+class Endings:
+    """A trace of a client, which counts the endings of each request.
+
+    Attributes:
+        wrong: What must not happen.
+        counts: The endings of each request.
+    """
+
+    wrong: list[str]
+    counts: Counter[OutgoingRequest] = attrs.Factory(Counter[OutgoingRequest])
+
+    def sent(self, connection: str, data: bytes) -> None:
+        """Nothing is known of bytes."""
+
+    def received(self, connection: str, data: bytes) -> None:
+        """Nothing is known of bytes."""
+
+    def happened(self, event: Any) -> None:
+        """Count endings; a second response has no request, and so it is ignored."""
+        match event:
+            case ResponseReceived() | ErrorReceived() | RequestFailed():
+                self.counts[event.request] += 1
+            case MessageIgnored(answer=answer) if answer is not None:
+                self.wrong.append(f"a response came for no request: {str(answer)[:200]}")
+            case _:
+                pass
+
+    def judge(self, calls: int) -> None:
+        """Compare with the calls that have ended."""
+        ended = [one for one in self.counts if one.method == "tools/call"]
+        # Fewer requests than calls: a call that cannot be sent ends without one.
+        self.wrong.extend(
+            f"{one!r} has ended {self.counts[one]} times" for one in ended if self.counts[one] != 1
+        )
+        if len(ended) < calls:
+            self.wrong.append(f"{calls} calls have a response, of {len(ended)} requests")
+
+
 @attrs.define
 class Chat:
     """Clients, workers and Redis, for some time.
@@ -67,6 +117,7 @@ class Chat:
         seconds: How long clients begin calls.
         most: How many calls are begun at most.
         faults: Seconds between two faults; None: there are none.
+        plan: The faults, one after the other; None: they are random.
     """
 
     redis: RedisServer
@@ -75,6 +126,7 @@ class Chat:
     seconds: float
     most: int
     faults: float | None
+    plan: Sequence[tuple[str, float]] | None = None
     report: Report = attrs.Factory(Report)
     ending: bool = False
 
@@ -86,6 +138,9 @@ class Chat:
         self.ending = True
         _, hanging = await asyncio.wait(talks, timeout=60)
         harm.cancel()
+        await asyncio.wait([harm])
+        if not harm.cancelled() and (error := harm.exception()) is not None:
+            self.report.wrong.append(f"no more harm was done: {error!r}")
         for talk in hanging:
             self.report.wrong.append(f"a client still waits: {talk.get_stack(limit=3)}")
             talk.cancel()
@@ -98,6 +153,8 @@ class Chat:
         revision = "2026-07-28" if number % 5 == 4 else "2025-11-25"
         while not self._is_over():
             transport = InTurn(self.workers, number)
+            endings = Endings(self.report.wrong)
+            answered = 0
             capabilities: JSONObject = {"sampling": {}}
             try:
                 async with client_of(
@@ -106,26 +163,31 @@ class Chat:
                     on_request=_sample,
                     capabilities=capabilities,
                     request_timeout=30.0,
+                    trace=endings,
                 ) as client:
                     while not self._is_over():
-                        await self._call(client, number, choose, revision)
+                        answered += await self._call(client, number, choose, revision)
             except _KNOWN as error:  # of the start: no call was begun
                 self.report.ended[f"(start) {_cause(error)}"] += 1
                 await asyncio.sleep(0.2)
+            endings.judge(answered)
 
     def _is_over(self) -> bool:
         return self.ending or self.report.begun >= self.most
 
     async def _call(
         self, client: Client, number: int, choose: random.Random, revision: str
-    ) -> None:
+    ) -> bool:
+        """Call a tool, and return whether there was a result."""
         report = self.report
         report.begun += 1
         name = f"{number}-{report.begun}"
-        kind = choose.random()
-        ended = 0
+        chosen = choose.random()
+        kind = "once" if chosen < 0.85 else "progress" if chosen < 0.95 else "sample"
+        if revision == "2026-07-28":
+            kind = "once"
         try:
-            if kind < 0.85 or revision == "2026-07-28":
+            if kind == "once":
                 seconds = choose.choice((0, 0, 0, 0, 0.05, 0.5))
                 found = await tool(
                     client, "once", text=name, ledger=self.ledger.port, seconds=seconds
@@ -134,23 +196,25 @@ class Chat:
                 cause = "result"
                 if not found.startswith(f"{name} "):
                     report.wrong.append(f"{name} has got the result of another call: {found}")
-            elif kind < 0.95:
+            elif kind == "progress":
                 cause = await tool(client, "progress", steps=3)
             else:
                 cause = await tool(client, "sample")
-            ended += 1
         except _KNOWN as error:
-            cause = _cause(error)
-            if isinstance(error, RequestTimeout):
-                what = "sample" if kind >= 0.95 else "progress" if kind >= 0.85 else "once"
-                cause = f"{what}: {cause}"
-            ended += 1
+            report.ended[f"{kind}: {_cause(error)}"] += 1
+            if isinstance(error, RequestTimeout) and kind != "sample":
+                # The answer of a client to a question may get lost, but no other message.
+                report.wrong.append(f"{name} has ended by a timeout")
             await asyncio.sleep(0.05)
-        if ended != 1:
-            report.wrong.append(f"{name} has ended {ended} times")
+            return False
         report.ended[cause] += 1
+        return True
 
     async def _do_harm(self) -> None:
+        for fault, seconds in self.plan or ():
+            await asyncio.sleep(3)
+            self.report.faults[fault] += 1
+            await self._harm(fault, random.Random(7), (seconds,))
         if self.faults is None:
             return
         choose = random.Random(7)
@@ -158,9 +222,9 @@ class Chat:
             await asyncio.sleep(self.faults * choose.uniform(0.5, 1.5))
             fault = choose.choice(FAULTS)
             self.report.faults[fault] += 1
-            await self._harm(fault, choose)
+            await self._harm(fault, choose, PAUSES)
 
-    async def _harm(self, fault: str, choose: random.Random) -> None:
+    async def _harm(self, fault: str, choose: random.Random, pauses: Sequence[float]) -> None:
         place = choose.randrange(len(self.workers))
         worker = self.workers[place]
         match fault:
@@ -170,7 +234,7 @@ class Chat:
                 worker.stop()
             case "pause worker":
                 worker.pause()
-                await asyncio.sleep(choose.choice((0.3, 3.0)))
+                await asyncio.sleep(choose.choice(pauses))
                 worker.go_on()
                 return
             case "kill redis":
@@ -180,15 +244,20 @@ class Chat:
                 return
             case _:
                 self.redis.pause()
-                await asyncio.sleep(choose.choice((0.3, 3.0)))
+                await asyncio.sleep(choose.choice(pauses))
                 self.redis.go_on()
                 return
-        text = await asyncio.to_thread(worker.ended)
-        if "Traceback" in text and "cannot be reached" not in text:
-            self.report.wrong.append(text[-2000:])
+        await asyncio.to_thread(self.read_log, worker)
         new = Worker(self.redis.url, "lease=1", "keep_events=5")
         self.workers[place] = new
         await asyncio.to_thread(new.wait)
+
+    def read_log(self, worker: Worker) -> None:
+        """Look for failures in the log of a worker that ends, and close the log."""
+        text = worker.ended()
+        worker.close()
+        if "Traceback" in text:
+            self.report.wrong.append(text[-2000:])
 
     def judge(self) -> None:
         """Compare what clients were told with what handlers have noted."""
@@ -217,18 +286,27 @@ def _cause(error: Exception) -> str:
     return f"{what} {status}: {str(error)[:70]}" if status else f"{what}: {str(error)[:70]}"
 
 
-def chat(*, clients: int, workers: int, seconds: float, most: int, faults: float | None) -> Report:
+def chat(
+    *,
+    clients: int,
+    workers: int,
+    seconds: float,
+    most: int = sys.maxsize,
+    faults: float | None = None,
+    plan: Sequence[tuple[str, float]] | None = None,
+) -> Report:
     """Have clients talk to workers for some time, and judge what has happened."""
     with (
         running_redis() as redis,
         running_redis() as ledger,
         running_workers(redis.url, workers, "lease=1", "keep_events=5") as running,
     ):
-        talk = Chat(redis, ledger, running, seconds, most, faults)
+        talk = Chat(redis, ledger, running, seconds, most, faults, plan)
         asyncio.run(talk.run(clients))
         talk.judge()
         for worker in running:
             worker.kill()
+            talk.read_log(worker)
         until = time.monotonic() + 20
         while redis.keys and time.monotonic() < until:
             time.sleep(0.1)  # keys expire by themselves, and nothing says when

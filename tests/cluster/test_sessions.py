@@ -147,7 +147,7 @@ async def test_a_change_reaches_the_clients_of_all_workers(workers: list[Worker]
 
 @pytest.fixture
 def http() -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(timeout=20, trust_env=False)
+    return httpx2.AsyncClient(timeout=60, trust_env=False)
 
 
 @bounded
@@ -227,10 +227,13 @@ async def test_what_is_no_session_is_404_everywhere(
     async with http:
         for worker in workers:
             for method in ("POST", "GET", "DELETE"):
-                response = await http.request(
-                    method, worker.url, json=call(1, "pid"), headers=named(session)
-                )
-                assert response.status_code == 404
+                status = 503  # as long as Redis is new, the worker of a session may come back
+                while status == 503:
+                    response = await http.request(
+                        method, worker.url, json=call(1, "pid"), headers=named(session)
+                    )
+                    status = response.status_code
+                assert status == 404
 
 
 @bounded

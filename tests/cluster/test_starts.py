@@ -16,16 +16,19 @@ import httpx2
 import pytest
 import trio
 
-from sansmcp import JSONObject
+from sansmcp import Config, JSONObject, ToolsListChanged
 from sansmcp.http import Sessions
 from sansmcp_io import asyncio as on_asyncio
 from sansmcp_io import trio as on_trio
 from sansmcp_io.asgi import App
 from sansmcp_io.redis import Cluster, ClusterError
 from tests.cluster.by_hand import call
+from tests.support.http.certificates import certificate
 from tests.support.processes import ROOT
 from tests.support.redis_server import RedisServer, running_redis
 from tests.support.workers import bounded, free_place, initialized, named
+
+__all__ = ["certificate"]  # a fixture
 
 INFO: Final[JSONObject] = {"name": "worker", "version": "1"}
 APP: Final = "tests.support.programs.cluster_app:app"
@@ -80,6 +83,9 @@ def test_a_url_that_is_none_of_redis_is_refused(url: str) -> None:
         ({"keep_events": 0}, "keep_events must be greater"),
         ({"max_events": 0}, "max_events must be an integer"),
         ({"max_bytes": 1.5}, "max_bytes must be an integer"),
+        ({"dump_principal": str}, "belong together: give both"),
+        ({"load_principal": str}, "belong together: give both"),
+        ({"headers": ["x-tenant", "a b"]}, "headers are names of headers"),
     ],
 )
 def test_settings_are_checked(arguments: dict[str, Any], text: str) -> None:
@@ -105,6 +111,14 @@ def test_options_that_contradict_a_cluster_are_refused(options: dict[str, Any], 
     """Users who cannot be told apart, and a second place for events."""
     with pytest.raises(ValueError, match=text):
         App(handle, info=INFO, cluster=Cluster("redis://localhost"), **options)
+
+
+def test_events_of_a_session_are_no_more_than_a_response_may_have() -> None:
+    """A client that resumes a stream is sent as much."""
+    cluster = Cluster("redis://localhost", max_bytes=2_000_000)
+    with pytest.raises(ValueError, match="make the first one smaller"):
+        App(handle, info=INFO, cluster=cluster, config=Config(max_unsent_bytes=1_000_000))
+    App(handle, info=INFO, cluster=cluster, config=Config(max_unsent_bytes=2_000_000))
 
 
 # ------------------------------------------------------------------------------------ other Redis
@@ -172,6 +186,32 @@ async def live(app: App) -> None:
         pass
 
 
+@bounded
+async def test_an_application_that_could_not_start_can_be_started_again() -> None:
+    """By the same loop, or by a request, when Redis is there."""
+    with running_redis() as redis:
+        redis.kill()
+        app = App(handle, info=INFO, cluster=Cluster(redis.url, lease=0.5))
+        await start_again(app, redis)
+
+
+async def start_again(app: App, redis: RedisServer) -> None:
+    """Start an application without its Redis, and then with it."""
+    app.publish(ToolsListChanged())  # to nobody yet
+    for _ in range(2):
+        with pytest.raises(ClusterError, match="cannot be reached"):
+            await live(app)
+    transport = httpx2.ASGITransport(app)
+    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": INFO}
+    message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening}
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        response = await http.post("/", json=message, headers=named())
+        assert response.status_code == 200  # sessions of its own need no Redis
+    redis.start()
+    await until_leases(redis, 1)
+    await live(app)
+
+
 def test_uvicorn_does_not_start_without_redis() -> None:
     """And says so in its log."""
     with wrong_redis("absent") as url:
@@ -200,7 +240,7 @@ COMMANDS: Final = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["gunicorn", pytest.param("uvicorn", marks=pytest.mark.proof)])
 @bounded
 async def test_processes_that_are_forked_are_workers_of_their_own(name: str) -> None:
     """Also where the application was loaded before they were: each has its id and its threads."""
@@ -232,7 +272,7 @@ async def test_processes_that_are_forked_are_workers_of_their_own(name: str) -> 
 
 
 def new_client() -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(timeout=20, trust_env=False)
+    return httpx2.AsyncClient(timeout=60, trust_env=False)
 
 
 async def until_leases(redis: RedisServer, number: int) -> None:
@@ -253,6 +293,21 @@ async def test_an_application_without_a_lifespan_joins_with_its_first_request() 
         app.close()
         while redis.keys:
             await asyncio.sleep(0.02)
+
+
+@bounded
+async def test_a_redis_is_reached_by_tls(certificate: str) -> None:
+    """By its certificate, which is that of an own authority; without that, the text says why."""
+    options = ("--tls-cert-file", certificate, "--tls-key-file", certificate)
+    place = free_place()
+    tls = ("--tls-port", str(place.port), "--tls-ca-cert-file", certificate)
+    with running_redis(*tls, *options, "--tls-auth-clients", "no") as redis:
+        url = f"rediss://localhost:{place.port}/0"
+        with pytest.raises(ClusterError, match=r"cannot be reached .*certificate"):
+            await live(App(handle, info=INFO, cluster=Cluster(url, lease=0.5)))
+        cluster = Cluster(url, lease=0.5, options={"ssl_ca_certs": certificate})
+        async with App(handle, info=INFO, cluster=cluster).lifespan():
+            assert sum("lease" in key for key in redis.keys) == 1
 
 
 @bounded

@@ -1,6 +1,7 @@
-"""Several workers that serve as one: sessions, events and changes are shared by Redis.
+"""Several workers that serve as one: sessions, events, changes and tasks are shared by Redis.
 
-Begin with `Cluster`. `_member` has what a worker carries to others and for them, without I/O, and
+Begin with `Cluster`. `_member` has what a worker carries to others and for them, without I/O,
+`_sessions` how it finds the worker that has a session, `_tasks` the tasks of all workers, and
 `_engine` the threads that talk to Redis. Needs the extra `redis`.
 """
 

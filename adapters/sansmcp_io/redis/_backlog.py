@@ -1,8 +1,9 @@
 """Reads all entries that were sent to a worker during a pause, before any of them is handled.
 
-A worker that was paused finds requests that the others have given up meanwhile. Their clients were
-told that they have failed, so they must not be served. Which ones they are is known when all was
-read that the others had sent until now: when the worker reads a mark, which it sends to itself.
+A worker that was paused, or could not reach Redis, finds requests that the others have ended
+meanwhile: their clients got errors, so the requests must not be served. Which ones they are is
+known when all was read that the others had sent until now: when the worker reads a mark, which it
+sends to itself.
 """
 
 from __future__ import annotations
@@ -42,12 +43,17 @@ class Backlog:
     def moved(self, now: float) -> None:
         """The worker moves: hold what comes, if it has not moved for long."""
         is_late = self._moved_at is not None and now - self._moved_at > self._pause
-        if is_late and self._held is None:
+        self._moved_at = now
+        if is_late:
+            self.hold()
+
+    def hold(self) -> None:
+        """Hold what comes, until all was read that was sent before now."""
+        if self._held is None:
             self._held = []
             self._mark += 1
             words = ("XADD", self._inbox, "NOMKSTREAM", "*", MARK, self._mark)
             self._engine.put(Command(words, self._not_marked, only_nothing=True))
-        self._moved_at = now
 
     def _not_marked(self, _outcome: Any) -> None:
         """The stream is gone, or Redis is away: nothing more can come of what was sent."""

@@ -10,15 +10,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
+import attrs
+
+from sansmcp import JSONValue
 from sansmcp.http import CarriedRequest, SendBody, SendHead, ServerExchange
 
-from ._entries import Kind, byte_headers, text_headers
+from ._commands import Command
+from ._entries import Entry, Kind, byte_headers, text_headers
 from ._link import Link
 
 PIECE_BYTES: Final = 64 * 1024
 """Bytes of a body in one entry."""
 WINDOW_BYTES: Final = 256 * 1024
 """Bytes of a stream that may be on their way to a client that does not read."""
+
+
+CARRIED_HEADERS: Final = frozenset(
+    {
+        *(b"accept", b"accept-language", b"baggage", b"content-encoding", b"content-type"),
+        *(b"host", b"last-event-id", b"mcp-method", b"mcp-name", b"mcp-protocol-version"),
+        *(b"mcp-session-id", b"origin", b"traceparent", b"tracestate", b"user-agent"),
+    }
+)
+"""Headers that the other worker needs for its part, and those that tell nothing of credentials."""
+_PARAM: Final = b"mcp-param-"
+
+
+@attrs.frozen
+class Sent:
+    """An entry, and the command that sends it."""
+
+    entry: Entry
+    command: Command
 
 
 class Carrier(Protocol):
@@ -29,8 +52,17 @@ class Carrier(Protocol):
         """The objects that carry the output of exchanges."""
         ...
 
-    def send(self, link: Link, kind: Kind, rest: Sequence[Any] = (), body: bytes = b"") -> int:
-        """Send an entry, and return its number."""
+    @property
+    def headers(self) -> frozenset[bytes]:
+        """The names of headers that are carried."""
+        ...
+
+    def send(self, link: Link, kind: Kind, rest: Sequence[Any] = (), body: bytes = b"") -> Sent:
+        """Send an entry."""
+        ...
+
+    def withdraw(self, link: Link, sent: Sent) -> bool:
+        """Take back an entry, and return whether it was certainly not sent."""
         ...
 
     def now(self) -> float:
@@ -52,6 +84,7 @@ class CarriedOut:
         number: The number of the exchange.
         exchange: The exchange.
         asked: The number of the entry with the request; 0: it was not sent yet.
+        asked_all: The number of the entry with its last part; 0: it was not sent yet.
     """
 
     def __init__(self, member: Carrier, link: Link, number: int, exchange: ServerExchange) -> None:
@@ -60,6 +93,8 @@ class CarriedOut:
         self.number: Final = number
         self.exchange: Final = exchange
         self.asked = 0
+        self.asked_all = 0
+        self._sent: list[Sent] = []  # the parts of the request
         self._head: list[Any] = []
         self._body = b""
         self._at = 0  # so much of it was sent
@@ -73,15 +108,21 @@ class CarriedOut:
         """Bytes of the request that were not sent yet."""
         return len(self._body) - self._at
 
-    def ask(self, session_id: str, request: CarriedRequest) -> None:
+    def ask(self, session_id: str, request: CarriedRequest, principal: JSONValue) -> None:
         """Send the request, as far as there is room."""
-        headers = [header for header in request.headers if header[0] not in _SECRETS]
+        names = self._member.headers
+        headers = [
+            (name, value)
+            for name, value in request.headers
+            if name in names or name.startswith(_PARAM)
+        ]
         self._head = [
             session_id,
             request.method,
             request.target,
             text_headers(headers),
             request.principal_key,
+            principal,
         ]
         self._body = request.body
         self.go_on()
@@ -98,11 +139,13 @@ class CarriedOut:
             has_more = int(self._at < len(self._body))
             if self._head:
                 head, self._head = self._head, []
-                self.asked = self._member.send(
-                    link, Kind.REQUEST, (self.number, has_more, *head), piece
-                )
+                sent = self._member.send(link, Kind.REQUEST, (self.number, has_more, *head), piece)
+                self.asked = sent.entry.number
             else:
-                self._member.send(link, Kind.REQUEST_BODY, (self.number, has_more), piece)
+                sent = self._member.send(link, Kind.REQUEST_BODY, (self.number, has_more), piece)
+            self._sent.append(sent)
+            if not has_more:
+                self.asked_all = sent.entry.number
         self._body, self._at = b"", 0
 
     def respond(self, status: int, headers: Sequence[Sequence[str]]) -> bool:
@@ -141,19 +184,29 @@ class CarriedOut:
         self.link.carried_out.pop(self.number, None)
         self.link.stalled.pop(self, None)
 
-    def fail(self, text: str) -> None:
-        """End the exchange without the rest of the response."""
+    def withdraw(self) -> bool:
+        """Take back the request, and return whether no part of it was sent, nor perhaps sent."""
+        is_unsent = True
+        for part in self._sent:
+            is_unsent &= self._member.withdraw(self.link, part)
+        self._sent.clear()
+        return is_unsent
+
+    def fail(self, text: str, retry_after: int | None = None) -> None:
+        """End the exchange without the rest of the response.
+
+        Args:
+            text: The cause, for the client.
+            retry_after: The seconds after which the request may be sent again; None: it may have
+                been served.
+        """
         self.forget()
-        self.exchange.relay_failed(text, now=self._member.now())
+        self.exchange.relay_failed(text, retry_after=retry_after, now=self._member.now())
 
     def refuse(self, text: str) -> None:
         """Say that there is no such session, before any part of the response has come."""
         self.forget()
         self.exchange.relay_failed(text, status=404, now=self._member.now())
-
-
-_SECRETS: Final = frozenset({b"authorization", b"cookie", b"proxy-authorization"})
-"""Headers that stay with the worker that has checked them."""
 
 
 class CarriedIn:
@@ -163,12 +216,12 @@ class CarriedIn:
         member: This worker.
         link: The other one.
         number: The number of the exchange, of the other worker.
-        head: Session, method, target, headers, and the key of the principal.
+        head: Session, method, target, headers, the key of the principal, and the principal.
 
     Attributes:
         link: The other worker.
         number: The number of the exchange.
-        head: Session, method, target, headers, and the key of the principal.
+        head: Session, method, target, headers, the key of the principal, and the principal.
         exchange: The exchange, once the request is complete.
         body: What came of the body.
     """
@@ -252,9 +305,15 @@ class CarriedIn:
         self._taken = max(taken, self._taken)
         self.flush()
 
-    def refuse(self, text: str) -> None:
-        """Tell the other worker that the request is not served."""
-        self._member.send(self.link, Kind.FAILED, (self.number, text))
+    def refuse(self, text: str, retry_after: int = 0) -> None:
+        """Tell the other worker that the request is not served.
+
+        Args:
+            text: The cause, for the client.
+            retry_after: The seconds after which the client may send the request again; 0: that
+                would not help.
+        """
+        self._member.send(self.link, Kind.FAILED, (self.number, text, retry_after))
         self.forget()
 
     def forget(self) -> None:

@@ -76,6 +76,6 @@ class Changes:
                 change = kind(uri, subscribed) if kind is ResourceUpdated else kind()
                 if worker != self._worker:
                     self._host.endpoint.publish(change, meta=meta, now=self._host.now())
-            except (KeyError, ValueError, LocalProtocolError) as error:
+            except (KeyError, TypeError, ValueError, RecursionError, LocalProtocolError) as error:
                 LOGGER.warning("a change of another worker cannot be published here: %s", error)
         self._host.turn()

@@ -18,6 +18,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, ResponseError
 from redis.retry import Retry
 
+from .._async.background import logged
 from .._common.anomalies import LOGGER
 from ._commands import Command, Keys, Word
 from ._errors import ClusterError
@@ -70,6 +71,8 @@ class RedisEngine:
         self._condition: Final = threading.Condition()
         self._commands: deque[Command] = deque()
         self._is_stopping = False
+        self._has_lease = True  # as far as it is to be renewed
+        self._age = 0.0  # of Redis, at the first connection, in seconds
         self._broken: set[str] = {"writing", "reading"}
         self._was_told = False  # of a failure, in the log
         self._has_joined = False
@@ -106,11 +109,28 @@ class RedisEngine:
         self._loop_moved_at = time.monotonic()
 
     def put(self, command: Command) -> None:
-        """Send a command."""
+        """Send a command. One that does not last fails at once while Redis is away."""
         with self._condition:
-            self._commands.append(command)
-            if len(self._commands) == 1:
-                self._condition.notify()
+            fails = not command.is_lasting and "writing" in self._broken
+            if not fails:
+                self._commands.append(command)
+                if len(self._commands) == 1:
+                    self._condition.notify()
+        if fails:
+            self._hand_over([command], [ConnectionError("Redis cannot be reached")])
+
+    def withdraw(self, command: Command, words: tuple[Word, ...]) -> bool:
+        """Send other words instead of a command, and return whether it was certainly not sent."""
+        with self._condition:
+            if command.words:  # else it was sent, and answered
+                command.words = words
+            return command.tries == 0
+
+    def drop_lease(self) -> None:
+        """Remove the lease: after the commands before, and before those that follow."""
+        with self._condition:
+            self._has_lease = False
+        self.put(Command(("DEL", self._keys.lease(self._worker)), is_lasting=True))
 
     @property
     def failure(self) -> ClusterError | None:
@@ -130,6 +150,10 @@ class RedisEngine:
 
     # ------------------------------------------------------------------------ both threads
 
+    def _tell(self, function: Callable[[], object]) -> None:
+        """Call a function in the thread of the loop, which has to go on if that fails."""
+        self._post(partial(_call_all, [function]))
+
     def _connect(self, timeout: float = _TIMEOUT) -> Any:
         connection: Any = self._new_connection(timeout)
         connection.connect()
@@ -142,7 +166,7 @@ class RedisEngine:
             tells = not self._was_told
             self._was_told = True
             if is_first:  # within the lock, so that the loop hears of both threads in order
-                self._post(self._member.went_away)
+                self._tell(self._member.went_away)
         if tells:
             failure = self._failure or f"Redis at {self._where} cannot be reached: {error}"
             LOGGER.error("%s", failure)
@@ -157,7 +181,7 @@ class RedisEngine:
             tells, self._was_told = self._was_told, False
             has_joined, self._has_joined = self._has_joined, True
             self._failure = None
-            self._post(partial(self._member.came_back, was_joined=has_joined))
+            self._tell(partial(self._member.came_back, self._age))
             if not has_joined:
                 self._post(self._on_joined)
         if tells:
@@ -201,15 +225,17 @@ class RedisEngine:
                         self._renew(connection)
                         self._mended("writing")
                         wait = _FIRST_WAIT
-                    self._post(self._tick)
+                    self._tell(self._tick)
                 if not pending:
                     pending = self._next_batch(tick_at)
                 if pending:
                     answers = _run(connection, [command.words for command in pending])
                     self._hand_over(pending, answers)
+                    for command in pending:
+                        command.words = ()  # those of a request may be large
                     pending = []
                 elif self._is_stopping:
-                    self._give_up(connection)
+                    self._leave_cluster(connection)
                     return
             except Exception as error:  # of any kind: the thread must go on
                 if connection is not None:
@@ -217,12 +243,11 @@ class RedisEngine:
                 connection = None
                 self._report_failed_start(error)
                 self._broke("writing", error)
-                failed = [command for command in pending if not command.is_lasting]
-                pending = [command for command in pending if command.is_lasting]
+                failed, pending = self._split(pending)
                 self._hand_over(failed, [error] * len(failed))
                 if self._is_stopping:
                     return
-                self._post(self._tick)
+                self._tell(self._tick)
                 wait = self._wait(wait)
 
     def _tick(self) -> None:
@@ -238,26 +263,39 @@ class RedisEngine:
             size = 0
             while commands and len(batch) < _BATCH and size < _BATCH_BYTES:
                 command = commands.popleft()
+                command.tries = 1
                 batch.append(command)
                 size += len(command.words[-1]) if isinstance(command.words[-1], bytes) else 0
+                size += command.answer_bytes
             return batch
+
+    def _split(self, pending: list[Command]) -> tuple[list[Command], list[Command]]:
+        """The commands that fail, since Redis is away, and those that are sent a second time."""
+        with self._condition:
+            failed = [one for one in (*pending, *self._commands) if not one.is_lasting]
+            again = [one for one in pending if one.is_lasting]
+            rest = [one for one in self._commands if one.is_lasting]
+            self._commands.clear()
+            self._commands.extend(rest)
+            for command in again:
+                command.tries += 1
+        return failed, again
 
     def _renew(self, connection: Any) -> None:
         """Renew the lease, and the stream of this worker, and drop entries that were read."""
         keys, worker = self._keys, self._worker
         lease = int(self._lease * 1000)
         inbox = keys.inbox(worker)
-        words: list[Sequence[Word]] = [
-            ("SET", keys.lease(worker), "1", "PX", lease),
-            ("PEXPIRE", inbox, lease * _INBOX_LEASES),
-        ]
-        if self._trim is not None:
-            words.append(("XTRIM", inbox, "MINID", "~", self._trim))
+        words: list[Sequence[Word]] = [("PEXPIRE", inbox, lease * _INBOX_LEASES)]
+        if self._has_lease:
+            words.append(("SET", keys.lease(worker), "1", "PX", lease))
+        if (last := self._trim) is not None:
+            words.append(("XTRIM", inbox, "MINID", _after(last)))
         answers = _run(connection, words)
         for answer in answers:
             if isinstance(answer, Exception):
                 raise answer
-        if not answers[1]:
+        if not answers[0]:
             created = [
                 ("XADD", inbox, "*", "s", ""),
                 ("PEXPIRE", inbox, lease * _INBOX_LEASES),
@@ -279,7 +317,8 @@ class RedisEngine:
         if calls:
             self._post(partial(_call_all, calls))
 
-    def _give_up(self, connection: Any) -> None:
+    def _leave_cluster(self, connection: Any) -> None:
+        """Delete the keys of this worker in Redis, and end the connection."""
         keys, worker = self._keys, self._worker
         # The last entry wakes the thread that reads.
         _run(connection, [("DEL", keys.lease(worker)), ("XADD", keys.inbox(worker), "*", "s", "")])
@@ -296,6 +335,7 @@ class RedisEngine:
             raise info
         fields = dict(line.split(":", 1) for line in info.decode().splitlines() if ":" in line)
         version = fields.get("redis_version", "0")
+        self._age = float(fields.get("uptime_in_seconds", "0"))
         if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < OLDEST:
             raise ClusterError(
                 f"Redis at {self._where} has version {version}: install Redis 7.0 or newer, or"
@@ -331,18 +371,20 @@ class RedisEngine:
         wait = _FIRST_WAIT
         connection: Any = None
         inbox, changes = self._keys.inbox(self._worker), self._keys.changes
-        last_entry, last_change = b"0-0", b""
+        tasks = self._keys.task_changes
+        last_entry, last_change, last_task = b"0-0", b"", b""
         block = int(self._lease / _TICKS * 1000)
         while not self._is_stopping:
             try:
                 if connection is None:
                     connection = self._connect(block / 1000 + _TIMEOUT)
                     last_change = _last_of(connection, changes, last_change)
+                    last_task = _last_of(connection, tasks, last_task)
                     self._mended("reading")
                     wait = _FIRST_WAIT
                 words = (
                     *("XREAD", "COUNT", _BATCH, "BLOCK", block, "STREAMS"),
-                    *(inbox, changes, last_entry, last_change),
+                    *(inbox, changes, tasks, last_entry, last_change, last_task),
                 )
                 connection.send_packed_command(connection.pack_command(*words), check_health=False)
                 found = connection.read_response()
@@ -350,15 +392,19 @@ class RedisEngine:
                     fields = [fields for _, fields in entries if fields[0] != b"s"]
                     if name == changes.encode():
                         last_change = entries[-1][0]
-                        self._post(partial(self._member.changes.receive, fields))
+                        self._tell(partial(self._member.changes.receive, fields))
+                    elif name == tasks.encode():
+                        last_task = entries[-1][0]
+                        self._tell(partial(self._member.tasks.receive, fields))
                     else:
                         self._trim = last_entry = entries[-1][0]
-                        self._post(partial(self._member.receive, fields))
+                        self._tell(partial(self._member.receive, fields))
             except Exception as error:  # of any kind: the thread must go on
                 if connection is not None:
                     connection.disconnect()
                 connection = None
                 last_entry = b"0-0"  # a new Redis may count from another time: numbers tell
+                self._trim = None
                 self._broke("reading", error)
                 wait = self._wait(wait)
         if connection is not None:
@@ -416,9 +462,17 @@ def _order(id: bytes) -> tuple[int, int]:
     return int(first), int(second)
 
 
+def _after(id: bytes) -> str:
+    """The id that follows an id."""
+    first, second = _order(id)
+    return f"{first}-{second + 1}"
+
+
 def _call_all(calls: Sequence[Callable[[], object]]) -> None:
+    """Call each of them, whether or not others fail."""
     for call in calls:
-        call()
+        with logged("a part of a worker of the cluster"):
+            call()
 
 
 def _nothing() -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -20,6 +21,9 @@ BODY: Final = b"b"
 MARK: Final = b"m"
 """The field of an entry that a worker sends to itself, to learn that it has read all before it."""
 
+WORKER: Final = re.compile(r"[-_A-Za-z0-9]{12}")
+"""The id of a worker, with which the ids of its sessions begin."""
+
 Fields: TypeAlias = Sequence[bytes]
 """The names and values of an entry of a Redis Stream, in turn."""
 
@@ -28,8 +32,8 @@ class Kind(enum.Enum):
     """The kind of an entry. The letters are sent."""
 
     REQUEST = "Q"
-    """Serve a request: `[exchange, has_more, session id, method, target, headers, principal key]`,
-    with the first part of its body."""
+    """Serve a request: `[exchange, has_more, session id, method, target, headers, principal key,
+    principal]`, with the first part of its body."""
     REQUEST_BODY = "D"
     """More of the body of a request: `[exchange, has_more]`."""
     RESPONSE = "R"
@@ -39,7 +43,8 @@ class Kind(enum.Enum):
     """More of the body of a response: `[exchange, has_more]`."""
     FAILED = "F"
     """The request cannot be served, or the rest of its response will not come:
-    `[exchange, text]`."""
+    `[exchange, text, seconds]`. After so many seconds the request may be sent again; 0: it may have
+    been served."""
     GONE = "G"
     """The client of an exchange is gone: `[exchange]`."""
     TAKEN = "W"
@@ -49,7 +54,7 @@ class Kind(enum.Enum):
     LOST = "X"
     """Entries before this number were lost: `[base, number]`."""
     BYE = "Z"
-    """The sender ends: `[]`."""
+    """The sender ends, and reads no more entries: `[]`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -103,25 +108,92 @@ def encode(entry: Entry) -> Fields:
 
 
 def decode(fields: Fields) -> Entry | None:
-    """The entry with these fields; None: it is none of ours.
+    """The entry with these fields; None: it is none of ours, or of another form.
 
     Entries of a later version may have kinds that are not known here.
     """
     found = dict(zip(fields[::2], fields[1::2], strict=True))
     try:
-        sender, base, number, read_base, read, kind, *rest = json.loads(found[HEAD])
-        return Entry(
-            sender=sender,
-            base=base,
-            number=number,
-            read_base=read_base,
-            read=read,
-            kind=Kind(kind),
-            rest=rest,
-            body=found.get(BODY, b""),
-        )
-    except (KeyError, ValueError):
+        head: Any = json.loads(found[HEAD])
+        if not is_list(head):
+            return None
+        sender, base, number, read_base, read, kind, *rest = head
+        kind = Kind(kind)
+        form = _FORMS[kind]
+        if (
+            len(rest) != len(form)
+            or not all(is_valid(value) for is_valid, value in zip(form, rest, strict=True))
+            or not (_is_text(sender) and WORKER.fullmatch(sender))
+            or not all(_is_count(value) for value in (base, number, read_base, read))
+        ):
+            return None
+    except (KeyError, TypeError, ValueError, RecursionError):
         return None
+    return Entry(
+        sender=sender,
+        base=base,
+        number=number,
+        read_base=read_base,
+        read=read,
+        kind=kind,
+        rest=rest,
+        body=found.get(BODY, b""),
+    )
+
+
+def is_list(value: object) -> bool:
+    """Whether a JSON value is an array."""
+    return type(value) is list
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_status(value: object) -> bool:
+    return type(value) is int and 200 <= value <= 599
+
+
+def _is_text(value: object) -> bool:
+    return type(value) is str
+
+
+def _is_latin(value: object) -> bool:
+    """Whether a value is a text of characters of one byte each."""
+    return type(value) is str and (value.isascii() or max(value) < "\u0100")
+
+
+def _is_key(value: object) -> bool:
+    return value is None or type(value) is str
+
+
+def _is_any(_value: object) -> bool:
+    return True
+
+
+def _are_headers(value: Any) -> bool:
+    """Whether a value is `[[name, value], ...]`, of characters of one byte each."""
+    return is_list(value) and all(
+        is_list(pair) and len(pair) == 2 and all(_is_latin(text) for text in pair) for pair in value
+    )
+
+
+_FORMS: Final[Mapping[Kind, Sequence[Callable[[Any], bool]]]] = {
+    Kind.REQUEST: (
+        *(_is_count, _is_count, _is_text, _is_text, _is_text),
+        *(_are_headers, _is_key, _is_any),
+    ),
+    Kind.REQUEST_BODY: (_is_count, _is_count),
+    Kind.RESPONSE: (_is_count, _is_count, _is_status, _are_headers),
+    Kind.RESPONSE_BODY: (_is_count, _is_count),
+    Kind.FAILED: (_is_count, _is_text, _is_count),
+    Kind.GONE: (_is_count,),
+    Kind.TAKEN: (_is_count, _is_count),
+    Kind.SYNC: (_is_count,),
+    Kind.LOST: (_is_count, _is_count),
+    Kind.BYE: (),
+}
+"""The checks of what follows in the head of an entry of each kind."""
 
 
 def text_headers(headers: Sequence[tuple[bytes, bytes]]) -> list[list[str]]:

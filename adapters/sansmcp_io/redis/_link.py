@@ -8,8 +8,9 @@ that is missing shows that entries were lost.
 from __future__ import annotations
 
 import enum
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from sansmcp.http import SessionWanted
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 LINK_BYTES: Final = 4 * 1024 * 1024
 """Bytes of requests and responses that may be on their way to one worker: as much may be in Redis
 for each pair of workers."""
+_IDLE_TICKS: Final = 100
+"""Ticks without an exchange after which another worker is forgotten."""
 
 
 class Arrival(enum.Enum):
@@ -47,6 +50,7 @@ class Link:
         read_base: The base of the entries received; 0: there was none yet.
         read: The number of the last entry received.
         alive_at: When the other worker was last known to be alive.
+        has_left: Whether the other worker has told that it ends.
         waiting: The questions that wait for Redis to say whether the other worker is alive.
         carried_out: The exchanges that the other worker serves for this one, by number.
         carried_in: The exchanges that this worker serves for the other one, by number.
@@ -61,6 +65,7 @@ class Link:
         self.read_base = 0
         self.read = 0
         self.alive_at = float("-inf")
+        self.has_left = False
         self.waiting: Final[list[SessionWanted]] = []
         self.carried_out: Final[dict[int, CarriedOut]] = {}
         self.carried_in: Final[dict[int, CarriedIn]] = {}
@@ -141,3 +146,42 @@ class Link:
     def owes_sync(self) -> bool:
         """Whether the other worker waits to learn that its entries were read."""
         return self._unread_bytes >= LINK_BYTES // 4
+
+
+class Links:
+    """The entries to and from all other workers that are known.
+
+    Args:
+        worker: This worker.
+    """
+
+    def __init__(self, worker: str) -> None:
+        self._worker: Final = worker
+        self._links: Final[dict[str, Link]] = {}
+        self._idle: Final[dict[str, int]] = {}  # ticks
+
+    def __iter__(self) -> Iterator[Link]:
+        """Those known now; others may become known, or be forgotten, meanwhile."""
+        return iter(tuple(self._links.values()))
+
+    def to(self, peer: str) -> Link:
+        """The link with another worker, which is known from now on."""
+        link = self._links.get(peer)
+        if link is None:
+            link = self._links[peer] = Link(self._worker, peer, time.monotonic_ns())
+        return link
+
+    def forget(self, link: Link) -> None:
+        """Forget another worker."""
+        self._links.pop(link.peer, None)
+        self._idle.pop(link.peer, None)
+
+    def tick(self) -> None:
+        """Part of a lease has passed: forget the workers without exchanges for many of them."""
+        for link in self:
+            if not link.is_idle or link.waiting:
+                self._idle.pop(link.peer, None)
+                continue
+            self._idle[link.peer] = self._idle.get(link.peer, 0) + 1
+            if self._idle[link.peer] > _IDLE_TICKS:
+                self.forget(link)

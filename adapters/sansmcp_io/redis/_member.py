@@ -7,18 +7,18 @@ the endpoint, and gives commands for Redis. All of it happens in the thread of t
 from __future__ import annotations
 
 import math
-import re
-import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
+import attrs
+
+from sansmcp import TasksWanted, TaskToStore, TaskWanted
 from sansmcp.http import (
     EventToStore,
     RelayEnded,
     ReplayWanted,
     ServerExchange,
-    Session,
     SessionEnd,
     SessionEnded,
     SessionRequested,
@@ -27,22 +27,21 @@ from sansmcp.http import (
 
 from .._common.anomalies import LOGGER
 from .._common.cluster import ClusterEvent, ClusterHost
-from .._common.http_server import PrincipalKey, key_of
 from ._backlog import Backlog
-from ._carried import CarriedOut
+from ._carried import CARRIED_HEADERS, CarriedOut, Sent
 from ._changes import Changes
-from ._commands import Command, Engine, Keys
+from ._commands import Command, Engine, Keys, Word
 from ._entries import Entry, Fields, Kind, decode, encode
-from ._events import AWAY, RETRY_SECONDS, EventStreams, Found
-from ._link import Arrival, Link
+from ._events import AWAY, RETRY_SECONDS, EventStreams
+from ._link import Arrival, Link, Links
+from ._principals import Principals
+from ._reachability import Reachability
 from ._service import BUSY, MOST_BODIES, Service
+from ._sessions import SessionFinder
+from ._tasks import SharedTasks
 
-WORKER: Final = re.compile(r"[-_A-Za-z0-9]{12}")
-"""The id of a worker, with which the ids of its sessions begin."""
 _MOST_ENTRIES: Final = 100_000
 """Entries in the stream of a worker; with more, the oldest are dropped."""
-_IDLE_TICKS: Final = 100
-"""Ticks without an exchange after which another worker is forgotten."""
 
 _DEAD: Final = (
     "the process that served this session has ended before it answered: whether the request was "
@@ -67,18 +66,23 @@ class Member:
         engine: Sends commands to Redis, in their order.
         keys: The names of keys.
         worker: The id of this worker.
-        principal_key: From a principal to its key.
+        principals: Turns principals into JSON values and back.
+        headers: The names of headers of requests that are carried beside `CARRIED_HEADERS`.
         new_id: Makes the rest of the id of a session.
         lease: Seconds after which a worker that is silent counts as dead.
         max_events: Events kept for each session.
         max_bytes: Bytes of messages kept for each session.
         seconds: How long events are kept after the last one.
+        max_tasks: Tasks kept for each owner.
+        max_task_bytes: Bytes kept for each task.
 
     Attributes:
         worker: The id of this worker.
+        headers: The names of headers that are carried.
         wires: The objects that carry the output of exchanges.
-        links: The other workers, by id.
+        links: The other workers.
         changes: Tells changes to other workers, and of theirs.
+        tasks: The tasks of all workers.
     """
 
     def __init__(
@@ -88,41 +92,65 @@ class Member:
         keys: Keys,
         worker: str,
         *,
-        principal_key: PrincipalKey | None,
+        principals: Principals,
+        headers: frozenset[bytes],
         new_id: Callable[[], str],
         lease: float,
         max_events: int,
         max_bytes: int,
         seconds: float,
+        max_tasks: int,
+        max_task_bytes: int,
     ) -> None:
         self.worker: Final = worker
+        self.headers: Final = CARRIED_HEADERS | headers
         self.wires: Final = host.wires
-        self.links: Final[dict[str, Link]] = {}
+        self.links: Final = Links(worker)
         self.changes: Final = Changes(host, engine, keys, worker)
         self._backlog: Final = Backlog(engine, keys.inbox(worker), self._take_all, lease / 2)
         self._host: Final = host
         self._engine: Final = engine
         self._keys: Final = keys
-        self._principal_key: Final = principal_key
-        self._new_id: Final = new_id
+        self._principals: Final = principals
         self._lease: Final = lease
         self._numbers = 0  # of exchanges carried to others
         self._out: dict[ServerExchange, CarriedOut] = {}
         self._owing: dict[CarriedOut, None] = {}  # may have to tell what their clients took
-        self._service: Final = Service(self, host, self._key_of_session)
-        self._away_at: float | None = host.now()  # since when Redis cannot be reached
-        self._back_at = -math.inf
-        self._idle: dict[str, int] = {}  # ticks
+        self._service: Final = Service(self, host, principals)
+        self._redis: Final = Reachability(host.now, lease)
+        self.tasks: Final = SharedTasks(
+            host,
+            engine,
+            keys,
+            worker,
+            redis=self._redis,
+            most=max_tasks,
+            max_bytes=max_task_bytes,
+        )
+        self._has_left = False
         self._backlog.moved(host.now())
         self._events = EventStreams(
             host.endpoint,
             engine,
             keys,
             host.now,
-            self._key_of_session,
             max_events=max_events,
             max_bytes=max_bytes,
             seconds=seconds,
+        )
+        self._sessions: Final = SessionFinder(
+            host,
+            engine,
+            keys,
+            worker,
+            principals=principals,
+            new_id=new_id,
+            lease=lease,
+            redis=self._redis,
+            events=self._events,
+            links=self.links,
+            carry=self._carry,
+            end_link=partial(self._end_link, text=_DEAD),
         )
 
     def now(self) -> float:
@@ -136,161 +164,90 @@ class Member:
 
     # ------------------------------------------------------------------------------- sending
 
-    def send(self, link: Link, kind: Kind, rest: Sequence[Any] = (), body: bytes = b"") -> int:
-        """Send an entry to another worker, and return its number."""
+    def send(self, link: Link, kind: Kind, rest: Sequence[Any] = (), body: bytes = b"") -> Sent:
+        """Send an entry to another worker."""
         entry = link.next_entry(kind, rest, body)
-        self._engine.put(
-            Command(
-                (
-                    "XADD",
-                    self._keys.inbox(link.peer),
-                    "NOMKSTREAM",
-                    "MAXLEN",
-                    "~",
-                    _MOST_ENTRIES,
-                    "*",
-                    *encode(entry),
-                ),
-                partial(self._not_sent, link, entry),
-                only_nothing=True,
-                is_lasting=True,
-            )
-        )
-        return entry.number
+        command = Command(self._words(link, entry), only_nothing=True, is_lasting=True)
+        sent = Sent(entry, command)
+        command.done = partial(self._not_sent, link, sent)
+        self._engine.put(command)
+        return sent
 
-    def _not_sent(self, link: Link, entry: Entry, outcome: Any) -> None:
+    def _words(self, link: Link, entry: Entry) -> tuple[Word, ...]:
+        inbox = self._keys.inbox(link.peer)
+        bound: tuple[Word, ...] = ("NOMKSTREAM", "MAXLEN", "~", _MOST_ENTRIES)
+        return ("XADD", inbox, *bound, "*", *encode(entry))
+
+    def withdraw(self, link: Link, sent: Sent) -> bool:
+        """Take back an entry, and return whether it was certainly not sent.
+
+        An empty entry is sent in its place: a number that is missing would stand for a loss.
+        """
+        empty = attrs.evolve(sent.entry, kind=Kind.SYNC, rest=(0,), body=b"")
+        return self._engine.withdraw(sent.command, self._words(link, empty))
+
+    def _not_sent(self, link: Link, sent: Sent, outcome: Any) -> None:
         """The other worker has no stream, or Redis has refused the entry."""
+        entry = sent.entry
         if isinstance(outcome, Exception):
             LOGGER.error("Redis has refused an entry: %s", outcome)
-        if entry.kind is Kind.REQUEST:
+        if entry.kind is Kind.REQUEST and sent.command.tries <= 1:  # it was not sent before, either
             carried = link.carried_out.get(entry.rest[0])
             if carried is not None:
                 self._drop(carried)
-                if outcome is None and self._is_reliable():
-                    carried.refuse(_NO_SESSION)  # it was not sent to anyone
+                carried.withdraw()
+                if outcome is None and self._redis.is_reliable:
+                    carried.refuse(_NO_SESSION)
                 else:
-                    carried.fail(AWAY)
+                    carried.fail(AWAY, RETRY_SECONDS)
         if outcome is None:
-            if self._is_reliable():
+            if self._redis.is_reliable:
                 self._end_link(link, _DEAD)
         else:
             self._end_link(link, _LOST)
         self._host.turn()
 
-    def _is_reliable(self) -> bool:
-        """Whether a worker without a lease is dead.
-
-        Where Redis has been away or is new, living workers first have to renew their leases.
-        """
-        return self._away_at is None and self.now() - self._back_at >= self._lease
-
-    def _link(self, peer: str) -> Link:
-        link = self.links.get(peer)
-        if link is None:
-            link = self.links[peer] = Link(self.worker, peer, time.monotonic_ns())
-        return link
-
     # ---------------------------------------------------------------------- of the endpoint
 
     def handle(self, event: ClusterEvent) -> None:
         """Handle an event of the endpoint."""
-        endpoint = self._host.endpoint
         match event:
             case SessionRequested():
-                session_id = f"{self.worker}.{self._new_id()}"
-                endpoint.open_session(event, session_id, now=self.now())
+                self._sessions.open(event)
             case SessionWanted():
-                self._find(event)
+                self._sessions.find(event)
             case RelayEnded():
                 carried = self._out.get(event.exchange)
                 if carried is not None:
                     self._drop(carried)
                     carried.forget()
-                    if carried.asked:
+                    if not carried.withdraw():
                         self.send(carried.link, Kind.GONE, (carried.number,))
             case EventToStore():
                 self._events.store(event)
             case ReplayWanted():
-                if self._away_at is None:
-                    self._events.replay(event)
+                if self._redis.is_away:
+                    self._sessions.fail(event)
                 else:
-                    self._fail(event)
+                    self._events.replay(event)
+            case TaskWanted() | TasksWanted() | TaskToStore():
+                self.tasks.handle(event)
             case SessionEnded():
-                self._events.ended(event.session, keep=event.cause is SessionEnd.CLOSED)
-
-    def _fail(self, question: SessionWanted | ReplayWanted, text: str = AWAY) -> None:
-        self._host.endpoint.fail_lookup(
-            question, text, status=503, retry_after=RETRY_SECONDS, now=self.now()
-        )
-
-    def _refuse(self, wanted: SessionWanted) -> None:
-        self._host.endpoint.refuse_session(wanted, now=self.now())
-
-    def _find(self, wanted: SessionWanted) -> None:
-        """Find the worker that has a session."""
-        owner = wanted.session_id.partition(".")[0]
-        if not WORKER.fullmatch(owner) or owner == self.worker:
-            self._refuse(wanted)
-            return
-        if self._away_at is not None:
-            self._fail(wanted)
-            return
-        link = self._link(owner)
-        # A client that resumes a stream may be given the rest of it by any worker, so it is worth
-        # the time to ask first.
-        if wanted.stream is None and self.now() - link.alive_at < self._lease:
-            self._carry(link, wanted)
-            return
-        link.waiting.append(wanted)
-        if len(link.waiting) == 1:
-            done = partial(self._found, link)
-            self._engine.put(Command(("EXISTS", self._keys.lease(owner)), done))
-
-    def _found(self, link: Link, outcome: Any) -> None:
-        """Redis has said whether a worker is alive."""
-        waiting = link.waiting[:]
-        link.waiting.clear()
-        if isinstance(outcome, Exception):
-            for wanted in waiting:
-                self._fail(wanted)
-        elif outcome:
-            link.alive_at = self.now()
-            for wanted in waiting:
-                self._carry(link, wanted)
-        elif not self._is_reliable():
-            for wanted in waiting:
-                self._fail(wanted)
-        else:
-            self._end_link(link, _DEAD)
-            for wanted in waiting:
-                self._replay_or_refuse(wanted)
-            if link.is_idle and not link.waiting:  # ids of sessions that never were take no memory
-                self.links.pop(link.peer, None)
-                self._idle.pop(link.peer, None)
-        self._host.turn()
-
-    def _replay_or_refuse(self, wanted: SessionWanted) -> None:
-        """The worker of a session is dead: the session is over, but for what was stored."""
-        if wanted.stream is None:
-            self._refuse(wanted)
-            return
-        exchange = wanted.exchange
-        key = self._keys.events(wanted.session_id, exchange.principal_key)
-        self._events.find(key, wanted.stream, wanted.after, partial(self._replay_ended, wanted))
-
-    def _replay_ended(self, wanted: SessionWanted, found: Found) -> None:
-        if isinstance(found, Exception):
-            self._fail(wanted)
-        elif found:
-            self._host.endpoint.replay_ended(wanted, found, now=self.now())
-        else:
-            self._refuse(wanted)
-        self._host.turn()
+                # A client may come for the rest of its streams after the end of this worker.
+                keep = event.cause is SessionEnd.CLOSED and self._service.is_ending
+                self._events.ended(event.session, keep=keep)
 
     def _carry(self, link: Link, wanted: SessionWanted) -> None:
         """Carry a request to the worker that has its session."""
         if not link.has_room and self._unsent() + wanted.exchange.held_bytes > MOST_BODIES:
-            self._fail(wanted, BUSY)
+            self._sessions.fail(wanted, BUSY)
+            return
+        try:
+            principal = self._principals.dump(wanted.exchange.principal)
+        except Exception as error:
+            LOGGER.error("a request cannot be carried", exc_info=error)
+            endpoint = self._host.endpoint
+            endpoint.fail_lookup(wanted, "internal error", status=500, now=self.now())
             return
         request = self._host.endpoint.carry(wanted, now=self.now())
         if request is None:
@@ -298,7 +255,7 @@ class Member:
         self._numbers += 1
         carried = CarriedOut(self, link, self._numbers, wanted.exchange)
         self._out[wanted.exchange] = carried
-        carried.ask(wanted.session_id, request)
+        carried.ask(wanted.session_id, request, principal)
 
     def _unsent(self) -> int:
         return sum(carried.waiting_bytes for carried in self._out.values())
@@ -307,9 +264,6 @@ class Member:
         """An exchange has ended: nothing more is done about it."""
         self._out.pop(carried.exchange, None)
         self._owing.pop(carried, None)
-
-    def _key_of_session(self, session: Session) -> str | None:
-        return key_of(session.principal, self._principal_key)
 
     def turned(self) -> None:
         """Output was taken: tell the workers whose responses wait for that."""
@@ -322,21 +276,23 @@ class Member:
 
     def receive(self, entries: Sequence[Fields]) -> None:
         """Take entries that other workers have sent."""
+        if self._has_left:
+            return  # they were told which of theirs were read
         self._backlog.receive(entries, self.now())
 
     def _take_all(self, entries: Iterable[Fields]) -> None:
         found = [decode(fields) for fields in entries]
-        given_up = {
+        gone = {
             (entry.sender, entry.rest[0])
             for entry in found
             if entry is not None and entry.kind is Kind.GONE
         }
         touched: dict[Link, None] = {}
         for entry in found:
-            if entry is None:
+            if entry is None or entry.sender == self.worker:
                 LOGGER.warning("an entry in Redis is not one of this version")
                 continue
-            link = self._link(entry.sender)
+            link = self.links.to(entry.sender)
             touched[link] = None
             link.alive_at = self.now()
             arrival = link.receive(entry)
@@ -345,14 +301,26 @@ class Member:
             if arrival is Arrival.LATER:
                 self._lost_before(link, entry)
                 link.proceed(entry)
-            if entry.kind is Kind.REQUEST and (entry.sender, entry.rest[0]) in given_up:
+            if entry.kind is Kind.REQUEST and (entry.sender, entry.rest[0]) in gone:
                 continue  # must not be served: its client got an error
-            self._take(link, entry)
+            try:
+                self._take(link, entry)
+            except Exception as error:  # the others must not wait for it
+                LOGGER.error("an entry of another worker cannot be handled", exc_info=error)
+                self._end_exchange_of(link, entry)
         for link in touched:
             self._go_on(link)
             if link.owes_sync:
                 self.send(link, Kind.SYNC, (0,))
         self._host.turn()
+
+    def _end_exchange_of(self, link: Link, entry: Entry) -> None:
+        """End the exchange of an entry that cannot be handled."""
+        carried = link.carried_out.get(entry.rest[0]) if entry.rest else None
+        if carried is not None and entry.kind in (Kind.RESPONSE, Kind.RESPONSE_BODY):
+            self._drop(carried)
+            carried.fail(_LOST)
+            self.send(link, Kind.GONE, (carried.number,))
 
     def _go_on(self, link: Link) -> None:
         """Send the entries that wait for room."""
@@ -377,8 +345,7 @@ class Member:
                             self._drop(one)
                             one.fail(_LOST)
             case Kind.BYE:
-                self._end_link(link, _DEAD)
-                link.alive_at = -math.inf
+                self._left(link, entry)
             case Kind.SYNC:
                 if rest[0]:
                     self.send(link, Kind.SYNC, (0,))
@@ -387,7 +354,7 @@ class Member:
         rest = entry.rest
         if entry.kind is Kind.FAILED:
             self._drop(carried)
-            carried.fail(rest[1])
+            carried.fail(rest[1], rest[2] or None)
             return
         has_more = rest[1]
         if entry.kind is Kind.RESPONSE and not carried.respond(rest[2], rest[3]):
@@ -410,15 +377,30 @@ class Member:
                 carried_out.fail(_LOST)
                 self.send(link, Kind.GONE, (carried_out.number,))
 
+    def _left(self, link: Link, entry: Entry) -> None:
+        """Another worker has ended in order: requests that it has not read were not served."""
+        link.has_left = True
+        read = entry.read if entry.read_base == link.base else 0
+        for carried in tuple(link.carried_out.values()):
+            if not 0 < carried.asked_all <= read:
+                self._drop(carried)
+                carried.withdraw()
+                carried.refuse(_NO_SESSION)
+        self._end_link(link, _DEAD)
+
     def _end_link(self, link: Link, text: str) -> None:
         """Another worker is gone: its part of all exchanges ends."""
         link.alive_at = -math.inf
         for carried_out in tuple(link.carried_out.values()):
             self._drop(carried_out)
-            carried_out.fail(text)
-            if carried_out.asked:
+            if not carried_out.withdraw():
+                carried_out.fail(text)
                 # Should it go on after a pause, it must not serve what has failed here.
                 self.send(link, Kind.GONE, (carried_out.number,))
+            elif text == _DEAD:
+                carried_out.refuse(_NO_SESSION)
+            else:
+                carried_out.fail(AWAY, RETRY_SECONDS)
         for carried in tuple(link.carried_in.values()):
             self._service.lose(carried)
         link.stalled.clear()
@@ -429,31 +411,27 @@ class Member:
     def tick(self) -> None:
         """Part of a lease has passed: look for workers that are gone."""
         self._backlog.moved(self.now())
-        if self._away_at is not None:
-            if self.now() - self._away_at >= self._lease:
-                for link in self.links.values():
+        self.tasks.tick()
+        if self._redis.is_away:
+            if self._redis.is_long_away:
+                for link in self.links:
                     self._end_link(link, _TOO_LONG_AWAY)
             self._host.turn()
             return
-        for peer, link in tuple(self.links.items()):
-            if link.is_idle and not link.waiting:
-                self._idle[peer] = self._idle.get(peer, 0) + 1
-                if self._idle[peer] > _IDLE_TICKS:
-                    del self._idle[peer], self.links[peer]
-                continue
-            self._idle.pop(peer, None)
+        self.links.tick()
+        for link in self.links:
             if link.is_idle:
                 continue
             self.send(link, Kind.SYNC, (1,))  # so that both notice what was lost
             done = partial(self._looked, link)
-            self._engine.put(Command(("EXISTS", self._keys.lease(peer)), done))
+            self._engine.put(Command(("EXISTS", self._keys.lease(link.peer)), done))
 
     def _looked(self, link: Link, outcome: Any) -> None:
         if isinstance(outcome, Exception):
             return
         if outcome:
             link.alive_at = self.now()
-        elif self._is_reliable():
+        elif self._redis.is_reliable:
             if not link.is_idle:
                 LOGGER.warning("worker %s is gone: the exchanges with it end", link.peer)
             self._end_link(link, _DEAD)
@@ -461,22 +439,35 @@ class Member:
 
     def went_away(self) -> None:
         """Redis cannot be reached."""
-        if self._away_at is None:
-            self._away_at = self.now()
+        self._redis.went_away()
 
-    def came_back(self, was_joined: bool) -> None:
-        """Redis can be reached: again, or for the first time."""
-        if was_joined and self._away_at is not None:
-            self._back_at = self.now()
-        self._away_at = None
+    def came_back(self, age: float) -> None:
+        """Redis can be reached: again, or for the first time.
+
+        Args:
+            age: The seconds since its start, of which only those before the first time count.
+        """
+        is_again = self._redis.was_reached
+        self._redis.came_back(age)
+        if is_again:
+            self._backlog.hold()  # the others may have ended what they had sent
         self._events.renew_all()
-        for link in self.links.values():
+        self.tasks.came_back()
+        for link in self.links:
             link.alive_at = -math.inf
             if not link.is_idle:
                 self.send(link, Kind.SYNC, (1,))
 
+    def drain(self) -> None:
+        """This worker ends soon: serve no new requests of others."""
+        self._service.is_ending = True
+        self.tasks.drain()
+
     def leave(self) -> None:
-        """Tell the others that this worker ends."""
-        for link in self.links.values():
+        """Tell the others that this worker ends, and read no more of them."""
+        self.drain()
+        self._has_left = True
+        self._engine.drop_lease()
+        for link in self.links:
             if self.now() - link.alive_at < self._lease:
                 self.send(link, Kind.BYE)

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
 from typing import Any, Final
 
-from sansmcp.http import CarriedRequest, Session
+from sansmcp.http import CarriedRequest
 
 from .._common.anomalies import LOGGER
 from .._common.cluster import ClusterHost
 from ._carried import CarriedIn, Carrier
-from ._entries import Entry, Kind, byte_headers
+from ._entries import Entry, Kind, byte_headers, is_list
+from ._events import RETRY_SECONDS
 from ._link import Link
+from ._principals import Principals
 
 MOST_BODIES: Final = 64 * 1024 * 1024
 """Bytes of bodies of carried requests that may wait in one worker, each way."""
 BUSY: Final = "too many requests wait for other workers of this server: try again later"
-
-
-class _NoPrincipal:
-    """Equal to no principal: a request of another one finds no session."""
+_ENDING: Final = (
+    "the process that serves this session is being stopped, and takes no more requests: try again "
+    "later, or open another session by initialize"
+)
 
 
 class Service:
@@ -29,15 +31,17 @@ class Service:
     Args:
         carrier: This worker.
         host: Runs the endpoint.
-        key_of: From a session to the key of its principal.
+        principals: Turns JSON values into principals.
+
+    Attributes:
+        is_ending: Whether new requests are refused, since this worker is about to end.
     """
 
-    def __init__(
-        self, carrier: Carrier, host: ClusterHost, key_of: Callable[[Session], str | None]
-    ) -> None:
+    def __init__(self, carrier: Carrier, host: ClusterHost, principals: Principals) -> None:
+        self.is_ending = False
         self._carrier: Final = carrier
         self._host: Final = host
-        self._key_of: Final = key_of
+        self._principals: Final = principals
         self._bodies = 0  # bytes of requests that are not complete
 
     def take(self, link: Link, entry: Entry) -> None:
@@ -62,7 +66,7 @@ class Service:
         if has_more or carried.body:
             if self._bodies + len(body) > MOST_BODIES:
                 self._bodies -= len(carried.body)
-                carried.refuse(BUSY)
+                carried.refuse(BUSY, RETRY_SECONDS)
                 return
             carried.body += body
             self._bodies += len(body)
@@ -72,26 +76,24 @@ class Service:
             body = bytes(carried.body)
         try:
             self._serve(carried, body)
-        except Exception as error:  # such as one of `principal_key`; others must not wait for it
+        except Exception as error:  # such as one of `load_principal`
             LOGGER.error("a request of another worker cannot be served", exc_info=error)
             carried.refuse("internal error")
 
     def _serve(self, carried: CarriedIn, body: bytes) -> None:
-        session_id, method, target, headers, key = carried.head
+        _session_id, method, target, headers, key, principal = carried.head
+        if self.is_ending and method == "POST" and _has_request(body):
+            # Responses and cancellations are let in: requests under way need them.
+            carried.refuse(_ENDING, RETRY_SECONDS)
+            return
         host = self._host
-        principal: Any = None
-        session = host.endpoint.find_session(session_id)
-        if session is not None:
-            principal = session.principal
-            if self._key_of(session) != key:
-                principal, key = _NoPrincipal(), ""
         found = byte_headers(headers)
         request = CarriedRequest(
             method=method,
             target=target,
             headers=tuple(found),
             body=body,
-            principal=principal,
+            principal=self._principals.load(principal),
             principal_key=key,
         )
         context = host.carried_context(method, target, found)
@@ -105,3 +107,13 @@ class Service:
         if carried.exchange is None:
             self._bodies -= len(carried.body)
         carried.lose()
+
+
+def _has_request(body: bytes) -> bool:
+    """Whether there is a request among the messages of a body."""
+    try:
+        value: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return False  # which the endpoint tells its sender
+    messages = value if is_list(value) else [value]
+    return any(isinstance(one, dict) and "method" in one and "id" in one for one in messages)
