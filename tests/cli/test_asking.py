@@ -29,7 +29,7 @@ def text_result(*texts: str, **more: object) -> dict[str, Any]:
 
 
 def calling(result: object, **script: Any) -> list[str]:
-    """A server whose every tool answers with this result."""
+    """A server whose tools all return this result."""
     return scripted(**script, answers={"tools/call": result, **script.get("answers", {})})
 
 
@@ -37,14 +37,14 @@ def calling(result: object, **script: Any) -> list[str]:
 
 
 def test_text_of_a_tool_is_all_that_standard_output_gets() -> None:
-    """So that it can be used as it is."""
+    """Scripts use the text of a tool as it is."""
     done = sansmcp("call", "echo", '{"text": "one\\ntwo"}', "--", *MCP)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "one\ntwo\n", "")
 
 
 def test_json_is_the_result_as_it_came() -> None:
-    """Programs need what people are not shown."""
+    """Programs need members that the text form does not show."""
     result = text_result("hi\u202e", _meta={"a/b": 1}, isError=False)
     done = sansmcp("call", "t", "--json", "--", *calling(result))
 
@@ -54,7 +54,7 @@ def test_json_is_the_result_as_it_came() -> None:
 
 
 def test_tool_that_failed_has_an_exit_status_of_its_own() -> None:
-    """A script must tell `the tool said no` from `the server did not answer`."""
+    """A script must tell a failed tool from a server that did not answer."""
     done = sansmcp("call", "progress", '{"steps": "many"}', "--", *DEMO)
 
     assert done.returncode == 1
@@ -68,7 +68,7 @@ def test_tool_that_failed_has_an_exit_status_of_its_own() -> None:
 
 
 def test_content_that_is_no_text_is_named() -> None:
-    """A terminal shows no images; that there is one must be said."""
+    """A terminal shows no images, so the output must say that there is one."""
     data = base64.b64encode(b"12345").decode()
     result = {
         "content": [
@@ -99,7 +99,7 @@ def test_content_that_is_no_text_is_named() -> None:
 
 
 def test_structured_content_is_shown_unless_the_text_says_it() -> None:
-    """Servers repeat it as text for older clients; once is enough."""
+    """Servers repeat structured content as text for older clients; it must be shown once."""
     value = {"a": [1]}
     said = text_result('{"a":[1]}', structuredContent=value)
     other = text_result("{", "one", structuredContent=value)
@@ -111,7 +111,7 @@ def test_structured_content_is_shown_unless_the_text_says_it() -> None:
 
 
 def test_resource_is_read() -> None:
-    """Its text as it is, and what is no text by its size."""
+    """Text must be shown as it is, and binary content by its size."""
     done = sansmcp("read", "test://notes/first", "--", *MCP)
     assert (done.returncode, done.stdout) == (0, "first note\n")
 
@@ -126,7 +126,7 @@ def test_resource_is_read() -> None:
 
 
 def test_prompt_is_shown_message_by_message() -> None:
-    """Each with the role that says it."""
+    """Each message of a prompt must be shown with its role."""
     done = sansmcp("prompt", "greet", '{"name": "Ada"}', "--", *MCP)
     assert (done.returncode, done.stdout) == (0, "user\nPlease greet Ada.\n")
 
@@ -140,7 +140,7 @@ def test_prompt_is_shown_message_by_message() -> None:
 
 
 def test_any_request_can_be_sent_and_its_result_is_shown_as_it_came() -> None:
-    """The tool for looking at one page, at an extension, at an answer that is wrong."""
+    """Users need it to look at one page, an extension, or an invalid result."""
     server = scripted(answers={"tools/list": {"tools": 7, "é": "\x1b"}, "x/y": {"ok": True}})
 
     done = sansmcp("request", "tools/list", "--", *server)
@@ -151,7 +151,7 @@ def test_any_request_can_be_sent_and_its_result_is_shown_as_it_came() -> None:
 
 
 def test_params_of_a_request_are_sent_as_they_are() -> None:
-    """How a server answers what is wrong can be seen only if it is sent."""
+    """Invalid params must be sent, so that the server's error can be seen."""
     done = sansmcp("request", "tools/call", '{"nam": "echo"}', "--json", "--", *MCP)
 
     assert done.returncode == 3
@@ -159,7 +159,7 @@ def test_params_of_a_request_are_sent_as_they_are() -> None:
 
 
 def test_text_keeps_its_lines_and_no_other_control() -> None:
-    """Every character that a terminal could act on, or that nobody sees, in one text."""
+    """Control characters, and characters that cannot be seen, must not reach a terminal."""
     every = "".join(
         chr(code)
         for code in (*range(0x20), *range(0x7F, 0xA0), *range(0x200B, 0x2070), 0xFEFF, 0xE0041)
@@ -174,7 +174,7 @@ def test_text_keeps_its_lines_and_no_other_control() -> None:
 
 
 def test_text_without_form_in_the_encoding_of_the_terminal_is_escaped() -> None:
-    """An old terminal, or a Windows console, must not make the command crash."""
+    """An old terminal or a Windows console must not make the command crash."""
     server = calling(text_result("日本 \ud800"))
     done = sansmcp("call", "t", "--", *server, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
 
@@ -197,14 +197,14 @@ def test_json_comes_from_the_argument_a_file_or_standard_input(way: str, tmp_pat
 
 
 def test_options_may_stand_anywhere_before_the_server() -> None:
-    """People add them at the end of what they have typed before."""
+    """Users add options at the end of the previous command line."""
     line = ["call", "--quiet", "echo", "--timeout", "20", '{"text": "hi"}', "--no-progress"]
 
     assert sansmcp(*line, "--", *DEMO).stdout == "hi\n"
 
 
 def test_second_separator_belongs_to_the_server() -> None:
-    """A server's command may have one of its own."""
+    """A server's command may have a `--` of its own."""
     program = "import os, sys; os.execv(sys.argv[1], sys.argv[sys.argv.index('--') + 1:])"
     wrapped = [sys.executable, "-c", program, sys.executable, "--", *DEMO]
 
@@ -212,7 +212,7 @@ def test_second_separator_belongs_to_the_server() -> None:
 
 
 def test_variables_reach_the_server() -> None:
-    """Most servers are configured by them: with a value, or with the one that it has here."""
+    """Most servers are configured by variables, given with a value or by name alone."""
     done = sansmcp(
         *("request", "x/env", "--json", "--env", "A=1=2", "--env", "B=", "--env", "SECRET", "--"),
         *scripted(),
@@ -225,7 +225,7 @@ def test_variables_reach_the_server() -> None:
 
 
 def test_variables_do_not_reach_the_server_by_themselves() -> None:
-    """A server is somebody else's program: a token in the shell is none of its business."""
+    """A server is a foreign program, and must not get tokens from the shell."""
     done = sansmcp("request", "x/env", "--json", "--", *scripted(), MY_TOKEN="s3")
 
     assert "MY_TOKEN" not in document(done)["env"]
@@ -235,7 +235,7 @@ def test_variables_do_not_reach_the_server_by_themselves() -> None:
 
 
 def test_standard_error_of_the_server_is_passed_on_and_can_be_silenced() -> None:
-    """It is where servers explain themselves; in a script it may disturb."""
+    """Servers explain failures on standard error, which a script may want to hide."""
     server = calling(text_result("ok"), stderr=["starting", "ready"])
 
     done = sansmcp("call", "t", "--", *server)
@@ -244,7 +244,7 @@ def test_standard_error_of_the_server_is_passed_on_and_can_be_silenced() -> None
 
 
 def test_logs_and_notifications_are_shown_beside_the_result() -> None:
-    """What a tool says while it works."""
+    """Log messages and notifications during a call must be shown on standard error."""
     log = {"level": "info", "logger": "l\x1b", "data": {"a": 1}}
     message = {"jsonrpc": "2.0", "method": "notifications/message", "params": log}
     plain_message = {**message, "params": {"level": "error", "data": "bad"}}
@@ -267,7 +267,7 @@ def test_logs_and_notifications_are_shown_beside_the_result() -> None:
 
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_level_of_log_messages_can_be_chosen(revision: str) -> None:
-    """It is the same option, whether the revision has a request for it or a member of each."""
+    """One option must set the level in each revision, by a request or by a member of `_meta`."""
     line = ["call", "log", "--revision", revision, "--log-level", "critical"]
     done = sansmcp(*line, "--", *DEMO)
 
@@ -280,7 +280,8 @@ def test_level_of_log_messages_can_be_chosen(revision: str) -> None:
 
 
 def test_log_messages_are_asked_for_unless_nobody_sees_them() -> None:
-    """In 2026-07-28 a server says nothing unasked, and a user should not have to know that."""
+    """A server of 2026-07-28 sends logs only if a level is given, which users should not have to
+    know."""
     assert sansmcp("call", "log", "--", *DEMO).stdout.startswith("told: info, notice")
     assert sansmcp("call", "log", "--quiet", "--", *DEMO).stdout == "told: nothing\n"
     quiet = ["call", "log", "--quiet", "--log-level", "alert"]
@@ -288,7 +289,7 @@ def test_log_messages_are_asked_for_unless_nobody_sees_them() -> None:
 
 
 def test_level_that_stands_in_params_is_left_as_it_is() -> None:
-    """What `request` is given is sent as it is."""
+    """`request` must send its params unchanged."""
     params = {"name": "log", "_meta": {"io.modelcontextprotocol/logLevel": "emergency"}}
     done = sansmcp("request", "tools/call", json.dumps(params), "--json", "--", *DEMO)
 
@@ -297,7 +298,7 @@ def test_level_that_stands_in_params_is_left_as_it_is() -> None:
 
 @pytest.mark.parametrize("answers", [{}, modern({"tools": {}})], ids=["legacy", "modern"])
 def test_server_without_logs_is_not_asked_for_any(answers: dict[str, object]) -> None:
-    """To ask all the same would break a rule in one era, and mean nothing in the other."""
+    """Setting a level would break a rule in one era, and mean nothing in the other."""
     server = scripted(log=True, answers={**answers, "tools/call": text_result("ok")})
     done = sansmcp("call", "t", "--log-level", "debug", "--", *server)
 
@@ -307,7 +308,7 @@ def test_server_without_logs_is_not_asked_for_any(answers: dict[str, object]) ->
 
 
 def test_progress_is_shown_if_asked_for() -> None:
-    """A script's log shows how far a long call has come; without a terminal nobody asks for it."""
+    """A script's log must show progress with the option, although there is no terminal."""
     reports = [
         {"progress": 1, "total": 3, "message": "first\nstep"},
         {"progress": 2.5},
@@ -326,7 +327,7 @@ def test_progress_is_shown_if_asked_for() -> None:
 
 
 def test_progress_of_any_size_can_be_shown() -> None:
-    """Numbers come from the peer: no float holds this one, and Python writes no more digits."""
+    """The peer may send numbers that no float holds, or with more digits than Python prints."""
     huge = "9" * 4000
     line = (
         '{"jsonrpc": "2.0", "method": "notifications/progress", "params": '
@@ -343,7 +344,7 @@ def test_progress_of_any_size_can_be_shown() -> None:
 
 
 def test_breaches_by_the_server_are_shown_with_their_rule() -> None:
-    """The answer may be right, and the server still wrong: the rule says why."""
+    """A breach by the server must be shown even if the result is right."""
     server = calling(text_result("ok"), stdout=["I am \x1b[1mready", '{"jsonrpc": "2.0"}'])
     done = sansmcp("call", "t", "--", *server)
 
@@ -355,7 +356,7 @@ def test_breaches_by_the_server_are_shown_with_their_rule() -> None:
 
 
 def test_noise_without_end_is_not_shown_without_end() -> None:
-    """The result must not drown."""
+    """Endless noise of a server must not hide the result."""
     server = calling(text_result("ok"), stdout=["noise"] * 500)
     done = sansmcp("call", "t", "--", *server)
 
@@ -369,7 +370,7 @@ def test_noise_without_end_is_not_shown_without_end() -> None:
 
 
 def test_reader_that_has_read_enough_ends_the_command_quietly(tmp_path: Path) -> None:
-    """`| head` is no error, and the server is ended all the same."""
+    """`| head` is no error, and the server must still be ended."""
     path = tmp_path / "arguments.json"
     path.write_text(json.dumps({"text": "line\n" * 100_000}))
     process = subprocess.Popen(

@@ -48,7 +48,7 @@ def outcomes(output: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_every_step_happens_at_every_revision(revision: str) -> None:
-    """The main job on a real process: it is what the README shows first."""
+    """The demo is the first thing that the README shows, so it must work on a real process."""
     done = run_demo(revision)
 
     assert done.returncode == 0, done.stdout + done.stderr
@@ -58,7 +58,7 @@ def test_every_step_happens_at_every_revision(revision: str) -> None:
 
 
 def test_newest_revision_is_what_is_shown_first() -> None:
-    """It is what a client and a server of this library speak with one another."""
+    """The newest revision is what a client and a server of this library speak by default."""
     done = run(*MODULE, "demo", "--server", "true")
 
     assert re.findall(r"summary of revision (\S+)", done.stdout) == [ALL_REVISIONS[-1]]
@@ -66,7 +66,7 @@ def test_newest_revision_is_what_is_shown_first() -> None:
 
 @pytest.mark.parametrize("revision", [LEGACY_REVISIONS[-1], ALL_REVISIONS[-1]])
 def test_transcript_shows_lines_and_events_of_both_sides_in_order(revision: str) -> None:
-    """A reader follows one request from one side to the other and back."""
+    """A reader must be able to follow one request from one side to the other and back."""
     output = run_demo(revision).stdout
     trail = [
         'client >> {"jsonrpc":"2.0","id":5,"method":"tools/call"',
@@ -83,7 +83,7 @@ def test_transcript_shows_lines_and_events_of_both_sides_in_order(revision: str)
 
 
 def test_all_revisions_can_be_shown_in_one_go() -> None:
-    """One command shows what differs between them; one failure is the failure of all."""
+    """One command must show the differences between revisions, and fail if one of them fails."""
     done = run(*MODULE, "demo", "--revision", "all", "--server", "true")
 
     assert done.returncode == 1
@@ -91,7 +91,7 @@ def test_all_revisions_can_be_shown_in_one_go() -> None:
 
 
 def test_step_that_was_not_seen_on_both_sides_has_failed() -> None:
-    """Without the server's own report the demo knows too little to claim anything."""
+    """Without the server's own report a step is not proved."""
     silent = shlex.join([*MODULE, "serve-demo"])
     done = run(*MODULE, "demo", "--timeout", "3", "--server", silent)
 
@@ -101,7 +101,7 @@ def test_step_that_was_not_seen_on_both_sides_has_failed() -> None:
 
 
 def test_server_that_lacks_the_noise_fails_that_step_only() -> None:
-    """Each step is checked by itself."""
+    """One step that did not happen must not fail the others."""
     tidy = shlex.join([*MODULE, "serve-demo", "--trace"])
     done = run(*MODULE, "demo", "--server", tidy)
 
@@ -122,7 +122,7 @@ def test_server_that_does_not_end_properly_fails_the_last_step() -> None:
 
 @pytest.mark.parametrize("server", ["/does/not/exist", "sleep 60"])
 def test_program_that_is_no_server_fails_the_demo_in_time(server: str) -> None:
-    """It must neither hang nor claim anything."""
+    """The demo must neither hang nor report success."""
     done = run(*MODULE, "demo", "--timeout", "1", "--server", server)
 
     assert done.returncode == 1
@@ -131,7 +131,7 @@ def test_program_that_is_no_server_fails_the_demo_in_time(server: str) -> None:
 
 @on_trio()
 async def test_demo_server_answers_mistakes() -> None:
-    """People try their own clients against it, and those have faults."""
+    """Users try their own clients against the demo server, with faults in them."""
     async with connect_stdio(
         [*MODULE, "serve-demo"], info={"name": "test", "version": "1.0"}
     ) as client:
@@ -162,7 +162,7 @@ async def test_demo_server_answers_mistakes() -> None:
 
 
 def test_demo_server_survives_a_forged_state() -> None:
-    """What a client says of its state may be a lie; that is the end of this request alone."""
+    """A forged request state must end its request alone."""
     meta: JSONObject = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {"roots": {}},
@@ -190,7 +190,7 @@ def test_demo_server_survives_a_forged_state() -> None:
 
 
 def decline(call: Call) -> JSONObject:
-    """A client that gives as little as the protocol allows."""
+    """A client that answers with as little as the protocol allows."""
     if call.method == "elicitation/create":
         return {"action": "decline"}
     assert call.method == "sampling/createMessage"
@@ -202,7 +202,7 @@ def decline(call: Call) -> JSONObject:
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @on_trio()
 async def test_demo_server_takes_what_it_is_answered(revision: str) -> None:
-    """Clients may decline, and they do not all have the same to give."""
+    """Clients may decline, and do not all give the same answers."""
     cases: list[tuple[JSONObject, str]] = [
         ({"elicitation": {}}, "asked for elicitation: elicitation: decline"),
         ({"elicitation": {"url": {}}}, "this client answers nothing"),
@@ -226,7 +226,7 @@ async def test_demo_server_takes_what_it_is_answered(revision: str) -> None:
 
 
 def test_unknown_command_is_refused() -> None:
-    """A typing mistake is answered with the usage."""
+    """A mistyped command must show the usage."""
     done = run(*MODULE, "dmeo")
 
     assert done.returncode == 2
@@ -261,7 +261,7 @@ HTTP_STEPS = [
 
 
 def test_every_step_happens_over_http() -> None:
-    """Both eras at one endpoint of a real process, on real sockets."""
+    """Both eras must work at one endpoint of a real process, on real sockets."""
     done = run(BIN / "sansmcp", "demo", "--http")
 
     assert done.returncode == 0, done.stdout + done.stderr
@@ -270,7 +270,7 @@ def test_every_step_happens_over_http() -> None:
 
 
 def test_a_step_over_http_that_did_not_happen_fails() -> None:
-    """A demo that shows no server must not claim to have seen one."""
+    """A demo without the expected traffic must not report success."""
     quiet = shlex.join([sys.executable, "-c", "import time; time.sleep(60)"])
     done = run(BIN / "sansmcp", "demo", "--http", "--timeout", "1", "--server", quiet)
 

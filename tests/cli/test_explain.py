@@ -1,4 +1,4 @@
-"""`sansmcp explain` shows the rule that an id stands for."""
+"""`sansmcp explain` shows the rule with a given id."""
 
 import re
 
@@ -8,7 +8,7 @@ from tests.support.command_line import document, sansmcp
 
 
 def test_rule_is_shown_with_all_that_the_table_knows() -> None:
-    """How binding it is, for whom, since when, and where it is written."""
+    """A rule must be shown with its level, side, revisions and source."""
     done = sansmcp("explain", "CANC-004")
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -23,14 +23,14 @@ def test_rule_is_shown_with_all_that_the_table_knows() -> None:
 
 
 def test_several_rules_are_shown_in_the_order_asked_for() -> None:
-    """A complaint may come with another; capitals are not asked for."""
+    """Several ids may be given, in lower case too."""
     done = sansmcp("explain", "own-001", "CANC-004")
 
     assert re.findall(r"^[A-Z]+-\d+$", done.stdout, re.M) == ["OWN-001", "CANC-004"]
 
 
 def test_json_is_an_array_of_rules() -> None:
-    """Also of one, so that a program need not ask which."""
+    """A program must get an array also for one rule."""
     (rule,) = document(sansmcp("explain", "--json", "CANC-004"))
 
     assert set(rule) == {"id", "level", "role", "layer", "revisions", "page", "text"}
@@ -50,7 +50,7 @@ def test_json_is_an_array_of_rules() -> None:
     ],
 )
 def test_unknown_rule_is_answered_with_those_near_it(given: str, hint: str) -> None:
-    """An id is often copied by hand."""
+    """An id is often typed by hand, so the error must propose similar ones."""
     done = sansmcp("explain", "CANC-004", given)
 
     assert (done.returncode, done.stdout) == (2, "")
@@ -59,7 +59,7 @@ def test_unknown_rule_is_answered_with_those_near_it(given: str, hint: str) -> N
 
 
 def test_rule_that_a_warning_names_can_be_explained() -> None:
-    """The way that people take."""
+    """The id in a warning must be an id that `explain` knows."""
     warned = sansmcp("call", "t", "--", "echo", "noise").stderr
     rules = re.findall(r"\[([A-Z]+-\d+)\]$", warned, re.M)
     hinted = re.findall(r"sansmcp explain (\S+?)\)?$", warned, re.M)

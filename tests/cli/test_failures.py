@@ -1,4 +1,4 @@
-"""What `sansmcp` prints when a conversation fails: what happened, on which side, what to try."""
+"""Error messages of `sansmcp` when a conversation fails: the cause, the side, and a hint."""
 
 import json
 import os
@@ -27,7 +27,7 @@ CALL = ("call", "t")
 
 
 def failed(done: Done, kind: str, status: int = 3) -> str:
-    """What standard error says of a failure, after a look at the document for programs."""
+    """The standard error of a failed command; its document for programs is checked too."""
     assert done.returncode == status, (done.stdout, done.stderr)
     assert "error: " in done.stderr
     error = document(done)["error"]
@@ -57,7 +57,7 @@ ECHO = ("call", "echo", '{"text": "hi"}', "--", *DEMO)
 
 
 def test_standard_output_that_is_closed_is_where_no_result_can_go() -> None:
-    """That is a failure, and not the one of a tool."""
+    """The command must fail, but not with the exit status of a failed tool."""
     for arguments in (("explain", "CANC-004"), ECHO, ("demo",)):
         done = without(">", *arguments)
         assert (done.returncode, done.stdout) == (3, "")
@@ -65,14 +65,14 @@ def test_standard_output_that_is_closed_is_where_no_result_can_go() -> None:
 
 
 def test_standard_error_that_is_closed_is_not_missed() -> None:
-    """The result is there; only what it says besides is lost."""
+    """The result must still be printed; only the messages are lost."""
     done = without("2>", *ECHO)
     assert (done.returncode, done.stdout) == (0, "hi\n")
     assert without("2>", "call").returncode == 2
 
 
 def test_standard_input_that_is_closed_is_empty() -> None:
-    """Only who reads from it notices."""
+    """Only a command that reads standard input may notice that it is closed."""
     assert without("<", *ECHO).stdout == "hi\n"
     done = without("<", "call", "echo", "-", "--", *DEMO)
     assert done.returncode == 2
@@ -81,21 +81,21 @@ def test_standard_input_that_is_closed_is_empty() -> None:
 
 @pytest.mark.parametrize("descriptor", ["<", ">"])
 def test_server_without_standard_input_or_output_says_so(descriptor: str) -> None:
-    """Without these streams a server is useless, and the user must start it otherwise."""
+    """A server needs these streams, so it must tell the user how to start it."""
     done = without(descriptor, "serve-demo", "--banner")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: a server needs standard input and output: one is closed\n"
 
 
 def test_demo_needs_no_standard_input() -> None:
-    """Its server has one of its own."""
+    """The server of the demo has pipes of its own."""
     done = without("<", "demo", "--revision", "2026-07-28")
     assert done.returncode == 0, done.stdout
     assert done.stderr == ""
 
 
 def test_server_whose_client_has_gone_before_the_banner_ends_quietly() -> None:
-    """As it does when the client goes later."""
+    """An early disconnect must end the server without an error, as a later one does."""
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -113,7 +113,7 @@ def test_server_whose_client_has_gone_before_the_banner_ends_quietly() -> None:
 
 
 def test_failure_that_nobody_reads_is_no_traceback() -> None:
-    """`sansmcp ... --json | head` ends like any command whose reader has gone."""
+    """`sansmcp ... --json | head` must end like any command whose reader has gone."""
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -135,7 +135,7 @@ def test_failure_that_nobody_reads_is_no_traceback() -> None:
 
 
 def test_server_that_a_nameless_signal_has_ended() -> None:
-    """Real-time signals have numbers only."""
+    """Real-time signals have numbers only, which the message must show."""
     code = f"import os; os.kill(os.getpid(), {signal.SIGRTMIN + 5})"
     text = failed(call(sys.executable, "-c", code), "lost")
 
@@ -143,7 +143,7 @@ def test_server_that_a_nameless_signal_has_ended() -> None:
 
 
 def test_program_that_does_not_exist() -> None:
-    """The commonest mistake: a name that is wrong, or not in PATH."""
+    """A name that is wrong or not in PATH is the commonest mistake."""
     text = failed(call("no-such-server", "x"), "not-started")
 
     assert "error: the server `no-such-server x` was not started: there is no such" in text
@@ -151,14 +151,14 @@ def test_program_that_does_not_exist() -> None:
 
 
 def test_command_that_was_given_as_one_argument() -> None:
-    """Other tools want it quoted, so people quote it."""
+    """Other tools want the command quoted, so the hint must say how to give it here."""
     text = failed(call(shlex.join([sys.executable, "server.py"])), "not-started")
 
     assert f"hint: give the words of the command apart, without quotes: -- {sys.executable}" in text
 
 
 def test_file_that_may_not_be_executed(tmp_path: Path) -> None:
-    """A script that was just written or downloaded."""
+    """A script that was just written or downloaded often lacks the permission."""
     script = tmp_path / "server.py"
     script.write_text("#!/usr/bin/env python3\n")
     text = failed(call(script), "not-started")
@@ -168,7 +168,7 @@ def test_file_that_may_not_be_executed(tmp_path: Path) -> None:
 
 
 def test_script_without_an_interpreter(tmp_path: Path) -> None:
-    """The system says `no such file` of a file that is there."""
+    """The system reports `no such file` for a file that exists."""
     script = tmp_path / "server"
     script.write_text("#!/no/such/python\n")
     script.chmod(0o755)
@@ -179,7 +179,7 @@ def test_script_without_an_interpreter(tmp_path: Path) -> None:
 
 
 def test_file_that_is_no_program(tmp_path: Path) -> None:
-    """Executable, and nothing the system knows how to run."""
+    """An executable file may have a format that the system cannot run."""
     script = tmp_path / "server"
     script.write_bytes(b"\x01\x02\x03")
     script.chmod(0o755)
@@ -190,7 +190,7 @@ def test_file_that_is_no_program(tmp_path: Path) -> None:
 
 
 def test_server_that_ends_at_once_shows_its_last_words() -> None:
-    """Nearly always they name the cause: a missing module, a missing option."""
+    """The last lines of standard error usually name the cause, such as a missing module."""
     server = scripted(stderr=["Traceback", "ModuleNotFoundError: x\x1b[2J"], exit=1)
     text = failed(call(*server), "lost")
 
@@ -205,7 +205,7 @@ def test_server_that_ends_at_once_shows_its_last_words() -> None:
 
 
 def test_server_that_ends_without_a_word() -> None:
-    """Then even that is said, or people look for output that there is not."""
+    """The error must say that there was no output, or users would look for it."""
     text = failed(call("true"), "lost")
 
     assert "it wrote nothing to standard output" in text
@@ -229,14 +229,14 @@ def test_server_that_ends_in_the_middle_of_a_call() -> None:
 
 
 def test_server_that_is_killed_shows_by_which_signal() -> None:
-    """SIGKILL out of nowhere is how a system that is short of memory ends programs."""
+    """A system that is short of memory ends programs by SIGKILL."""
     text = failed(call("sh", "-c", "kill -9 $$"), "lost")
 
     assert "the process was ended by SIGKILL\n" in text
 
 
 def test_noise_in_place_of_answers_is_quoted() -> None:
-    """A program that prints to standard output what it should not, and speaks no MCP."""
+    """A program that prints other text instead of MCP must be recognised by it."""
     server = scripted(stdout=["Listening on port 80", "second"], silent=["initialize"])
     text = failed(call(*server, timeout="1"), "timeout")
 
@@ -248,7 +248,7 @@ def test_noise_in_place_of_answers_is_quoted() -> None:
 
 
 def test_server_that_says_nothing_runs_into_the_time_limit() -> None:
-    """Programs that wait for something else, or speak HTTP only."""
+    """Some programs wait for other input, or speak HTTP only."""
     text = failed(call("sleep", "600", timeout="0.5"), "timeout")
 
     assert "the server `sleep 600` did not answer initialize within 0.5 s" in text
@@ -258,7 +258,7 @@ def test_server_that_says_nothing_runs_into_the_time_limit() -> None:
 
 
 def test_call_that_takes_too_long_is_cancelled() -> None:
-    """The server must not go on working for nobody, and the user is told that it was told."""
+    """The call must be cancelled on the server, and the user must be told so."""
     server = scripted(silent=["tools/call"], log=True)
     text = failed(call(*server, timeout="2"), "timeout")
 
@@ -267,7 +267,8 @@ def test_call_that_takes_too_long_is_cancelled() -> None:
 
 
 def test_progress_keeps_a_call_alive() -> None:
-    """Asked for even where nobody sees it, or `--timeout` would depend on the terminal."""
+    """A progress token must be sent without a terminal too, or `--timeout` would depend on the
+    terminal."""
     done = sansmcp("call", "progress", '{"steps": 2}', "--", *DEMO)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "2 steps\n", "")
@@ -282,7 +283,7 @@ def test_progress_keeps_a_call_alive() -> None:
 
 
 def test_server_that_refuses_to_begin() -> None:
-    """With what it supports, if it says so."""
+    """The error must show the revisions that the server supports, if it names them."""
     error = {
         "code": -32602,
         "message": "Unsupported protocol version",
@@ -316,7 +317,8 @@ def test_server_that_speaks_another_era_only() -> None:
 
 
 def test_server_that_has_questions() -> None:
-    """The command answers none, so that such a tool cannot be used with it."""
+    """The command answers no questions, so the error must say that this tool cannot be used with
+    it."""
     error: dict[str, object] = {
         "code": -32021,
         "message": "needs sampling",
@@ -332,7 +334,7 @@ def test_server_that_has_questions() -> None:
 
 
 def test_server_that_is_slow_to_begin_is_not_taken_for_one_of_the_older_era() -> None:
-    """Whatever is started by a package manager, or imports much, takes some seconds."""
+    """A server that is started by a package manager takes some seconds."""
     code = (
         "import os, sys, time; time.sleep(4)\n"
         "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
@@ -360,7 +362,7 @@ def test_answer_to_initialize_that_is_not_valid(answer: dict[str, object]) -> No
 
 
 def test_capability_that_the_server_does_not_declare() -> None:
-    """Said before anything is sent, with what it does declare."""
+    """The error must come before the request is sent, with the declared capabilities."""
     done = sansmcp("read", "a:b", "--json", "--", *scripted(log=True))
     text = failed(done, "not-offered")
 
@@ -372,7 +374,7 @@ def test_capability_that_the_server_does_not_declare() -> None:
 
 
 def test_method_of_another_revision() -> None:
-    """The revision decides what there is."""
+    """A method that the agreed revision lacks must be refused with that reason."""
     done = sansmcp("request", "tasks/list", "--json", "--revision", "2024-11-05", "--", *DEMO)
 
     assert "2024-11-05" in failed(done, "not-offered")
@@ -397,7 +399,7 @@ def test_method_of_the_other_era() -> None:
 
 
 def test_what_cannot_be_sent_to_any_server_is_a_usage_error() -> None:
-    """The server has nothing to do with it."""
+    """The mistake is in the command line, so no server may be started."""
     done = sansmcp("request", "tools/call", '{"_meta": 1}', "--json", "--", *DEMO)
     assert "not sent: _meta must be an object" in failed(done, "usage", status=2)
 
@@ -407,7 +409,7 @@ def test_what_cannot_be_sent_to_any_server_is_a_usage_error() -> None:
 
 
 def test_tool_that_the_server_does_not_have() -> None:
-    """With what was probably meant."""
+    """The error must propose tools with similar names."""
     done = sansmcp("call", "ehco", "--json", "--", *MCP)
     text = failed(done, "peer-error")
 
@@ -421,7 +423,7 @@ def test_tool_that_the_server_does_not_have() -> None:
 
 
 def test_arguments_that_the_tool_does_not_take() -> None:
-    """With those that it does."""
+    """The error must list the arguments of the tool."""
     text = failed(sansmcp("call", "log", "{}", "--json", "--", *MCP), "peer-error")
 
     assert "missing arguments: level (-32602)" in text
@@ -453,7 +455,7 @@ SCHEMA = {
 
 
 def test_values_that_an_argument_may_have_are_shown() -> None:
-    """`unit: string` leaves it to the reader to guess what the server has listed."""
+    """Without the values of an enum, a user would have to guess them."""
     error = {"error": {"code": -32602, "message": "no"}}
     tools = {"tools": [{"name": "t", "inputSchema": SCHEMA}]}
     text = failed(call(*scripted(answers={"tools/call": error, "tools/list": tools})), "peer-error")
@@ -501,7 +503,7 @@ def test_tool_that_fails_for_its_own_reasons_has_no_advice_on_arguments(
 
 
 def test_error_of_the_server_has_advice_on_arguments_where_they_may_be_the_reason() -> None:
-    """As -32602 says, or the list of its arguments."""
+    """Advice must come with -32602, or if the arguments contradict the tool's schema."""
     schema = {**SCHEMA, "additionalProperties": True}
     tools = {"tools": [{"name": "t", "inputSchema": schema}]}
     for code, arguments, has_hint in (
@@ -516,7 +518,7 @@ def test_error_of_the_server_has_advice_on_arguments_where_they_may_be_the_reaso
 
 
 def test_advice_is_left_out_where_the_server_gives_none() -> None:
-    """A server whose listing fails as well; the error itself is what counts."""
+    """If the listing for the advice fails as well, the first error must still be shown."""
     error = {"error": {"code": -32602, "message": "no\x1b", "data": ["d\u202e"]}}
     listings: list[object] = [
         {"tools": []},
@@ -533,7 +535,7 @@ def test_advice_is_left_out_where_the_server_gives_none() -> None:
 
 
 def test_resource_and_prompt_that_the_server_does_not_have() -> None:
-    """As for tools; the data of the error is part of it."""
+    """The error must be as for tools, with the data of the error."""
     done = sansmcp("read", "test://notes/frist", "--json", "--", *MCP)
     text = failed(done, "peer-error")
     assert "Resource not found (-32602)" in text
@@ -548,7 +550,7 @@ def test_resource_and_prompt_that_the_server_does_not_have() -> None:
 
 @pytest.mark.parametrize("result", [{}, {"content": "text"}])
 def test_answer_that_is_not_valid(result: dict[str, object]) -> None:
-    """Rather than to crash on it; and there is a way to see it."""
+    """An invalid result must be an error that shows how to look at it, and not a crash."""
     server = scripted(answers={"tools/call": result})
     text = failed(call(*server), "invalid-answer")
 
@@ -557,13 +559,13 @@ def test_answer_that_is_not_valid(result: dict[str, object]) -> None:
 
 
 def proposed(text: str) -> list[str]:
-    """What the hint on the limit says to pass, and nothing that is only a guess."""
+    """The value that the hint on the limit proposes."""
     (found,) = re.findall(r"hint: .*: pass --max-message-bytes (\d+)$", text, re.M)
     return [found]
 
 
 def test_answer_that_is_too_long_can_be_read_with_an_option() -> None:
-    """The limit is ours, not the server's; what lies behind it may be just what is looked for."""
+    """The limit is the client's own, so the hint must say how to raise it."""
     text = "x" * 5_000
     line = ["call", "echo", json.dumps({"text": text}), "--timeout=15", "--max-message-bytes"]
     said = sansmcp(*line, "4000", "--json", "--", *DEMO)
@@ -575,7 +577,7 @@ def test_answer_that_is_too_long_can_be_read_with_an_option() -> None:
 
 
 def test_listing_that_is_too_long_can_be_read_with_an_option() -> None:
-    """What of the others is there is shown all the same."""
+    """The other listings must be shown, and the hint must say how to raise the limit."""
     tool = {"name": "x" * 3_000, "inputSchema": {"type": "object"}}
     server = scripted(answers={"tools/list": {"tools": [tool]}})
     line = ["inspect", "--timeout=10", "--max-message-bytes"]
@@ -589,7 +591,8 @@ def test_listing_that_is_too_long_can_be_read_with_an_option() -> None:
 
 
 def test_answer_whose_length_is_not_known_has_a_guess() -> None:
-    """It is not read to its end only to count: what is proposed need not suffice, and says so."""
+    """The response is not read to its end, so the proposed limit may not suffice, and the hint
+    says so."""
     code = (
         "import json, sys\n"
         "for line in sys.stdin:\n"
@@ -612,7 +615,7 @@ def test_answer_whose_length_is_not_known_has_a_guess() -> None:
 
 
 def test_hint_on_the_length_takes_no_other_hint_away() -> None:
-    """What was too long may be another message than the one that is missed."""
+    """The long message may be another one than the missing response."""
     long = {"method": "notifications/message", "params": {"level": "info", "data": "x" * 5_000}}
     server = scripted(silent=["tools/call"], before={"initialize": [long]})
     done = call(*server, timeout="2", limit="4000")
@@ -636,7 +639,7 @@ def test_hint_on_the_length_takes_no_other_hint_away() -> None:
 
 
 def test_error_of_a_plain_request_names_method_and_code() -> None:
-    """There is nothing to advise, and still an error to understand."""
+    """Without advice, the error must still have its method and code."""
     text = failed(sansmcp("request", "x/y", "--json", "--", *scripted()), "peer-error")
 
     assert "answered x/y with an error: no method x/y (-32601)" in text

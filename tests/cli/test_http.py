@@ -1,4 +1,4 @@
-"""`sansmcp inspect`, `call` and others with `--url`: a server over HTTP instead of a process."""
+"""`sansmcp inspect`, `call` and other commands with `--url`: a server over HTTP."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def ok(result: Any, id: int = 1) -> bytes:
 
 @pytest.fixture(scope="module")
 def demo() -> Generator[str]:
-    """The URL of the demo's server."""
+    """The URL of the demo server."""
     command = [*DEMO, "--http", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stderr is not None
@@ -58,7 +58,7 @@ def failure(done: Done) -> Any:
 
 @pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
 def test_server_looks_the_same_on_either_transport(demo: str, revision: str) -> None:
-    """Nothing that is shown depends on how it came."""
+    """The output must not depend on the transport."""
     over_http = sansmcp("inspect", "--json", "--revision", revision, "--url", demo)
     over_stdio = sansmcp("inspect", "--json", "--revision", revision, "--", *DEMO)
 
@@ -76,7 +76,7 @@ def test_server_looks_the_same_on_either_transport(demo: str, revision: str) -> 
     ],
 )
 def test_commands_take_a_url_for_a_command(demo: str, arguments: list[str], out: str) -> None:
-    """It may stand anywhere among the options."""
+    """`--url` may stand anywhere among the options."""
     done = sansmcp(arguments[0], "--url", demo, *arguments[1:])
 
     assert done.stdout == out
@@ -85,7 +85,7 @@ def test_commands_take_a_url_for_a_command(demo: str, arguments: list[str], out:
 
 
 def test_errors_of_the_server_come_with_advice(demo: str) -> None:
-    """As on stdio."""
+    """Errors over HTTP must have the same advice as on stdio."""
     done = sansmcp("call", "ehco", "--url", demo)
 
     assert done.returncode == 3
@@ -94,7 +94,7 @@ def test_errors_of_the_server_come_with_advice(demo: str) -> None:
 
 
 def test_ctrl_c_ends_the_request() -> None:
-    """The server must not work on for somebody who has left."""
+    """The server must not work on for a user who has left."""
     lines = Lines()
     with answering([ok(DISCOVERED), b""], lines) as port:
         process: subprocess.Popen[str] = subprocess.Popen(
@@ -116,7 +116,7 @@ def test_ctrl_c_ends_the_request() -> None:
 
 
 def test_fields_are_sent_with_every_request(tmp_path: Path) -> None:
-    """Also those of a file, which is the place for secrets: `ps` shows the command line to all."""
+    """Headers from a file must be sent too, since `ps` shows the command line to all users."""
     secrets = tmp_path / "secrets"
     secrets.write_text("Authorization: Bearer SECRET\n\nX-Two:2\n")
     lines = Lines()
@@ -148,7 +148,7 @@ def test_fields_are_sent_with_every_request(tmp_path: Path) -> None:
     ],
 )
 def test_field_that_cannot_be_sent_is_refused(options: list[str], complaint: str) -> None:
-    """Before anything is sent, and without showing what may be a secret."""
+    """An invalid header must be refused before anything is sent, without showing its value."""
     done = sansmcp("inspect", "--url", "http://127.0.0.1:1/mcp", *options)
 
     assert done.returncode == 2
@@ -157,7 +157,7 @@ def test_field_that_cannot_be_sent_is_refused(options: list[str], complaint: str
 
 
 def test_fields_of_a_process_are_refused() -> None:
-    """A process has no headers: they would be ignored without notice."""
+    """A process has no headers, which would be ignored without notice."""
     done = sansmcp("inspect", "--header", "A: b", "--", *DEMO)
 
     assert done.returncode == 2
@@ -166,7 +166,7 @@ def test_fields_of_a_process_are_refused() -> None:
 
 @pytest.mark.parametrize("url", ["ftp://x/", "x", "http://user:SECRET@x/", "http://x:y/", "http:"])
 def test_url_that_is_none_is_refused(url: str) -> None:
-    """A mistake in the command line is no failure of the server."""
+    """A mistake in the command line must not look like a failure of the server."""
     done = sansmcp("inspect", "--url", url)
 
     assert done.returncode == 2
@@ -174,7 +174,8 @@ def test_url_that_is_none_is_refused(url: str) -> None:
 
 
 def test_proxy_of_the_environment_is_not_gone_around() -> None:
-    """The user may have a reason to set a proxy, and learns that it was the proxy that refused."""
+    """A proxy that is set must be used, and the error must say that it was the proxy that
+    refused."""
     env = {name: "" for name in os.environ if name.lower().endswith("_proxy")}
     with proxying(status=403) as proxy:
         env["HTTPS_PROXY"] = proxy.url
@@ -189,7 +190,7 @@ def test_proxy_of_the_environment_is_not_gone_around() -> None:
 
 
 def test_server_that_wants_to_know_who_asks_is_told_of() -> None:
-    """What it wants stands in the challenge, and what to do in the hint."""
+    """A 401 must show the challenge, and the hint must say what to do."""
     with answering([UNAUTHORIZED] * 9) as port:
         done = sansmcp("inspect", "--json", "--url", f"http://127.0.0.1:{port}/mcp?key=SECRET")
     error = failure(done)
@@ -198,12 +199,13 @@ def test_server_that_wants_to_know_who_asks_is_told_of() -> None:
     assert error["kind"] == "unauthorized"
     assert 'bearer resource_metadata="https://x/y" scope="files"' in error["details"][1]
     assert error["text"].startswith(f"the server at http://127.0.0.1:{port}/mcp?... does not let")
-    assert "--header @FILE" in error["hints"][0]
+    assert "sansmcp auth login http" in error["hints"][0]
+    assert "--header @FILE" in error["hints"][-1]
     assert "SECRET" not in done.stdout + done.stderr
 
 
 def test_status_of_a_request_is_told() -> None:
-    """A server that answers with a page of its own is often another server."""
+    """A server that answers with an HTML page is often a wrong server."""
     with answering([ok(DISCOVERED), BUSY] + [BUSY] * 9) as port:
         done = sansmcp("call", "x", "--json", "--url", f"http://127.0.0.1:{port}/mcp")
     error = failure(done)
@@ -215,7 +217,7 @@ def test_status_of_a_request_is_told() -> None:
 
 
 def refused(status: int, *, says: bool, waits: bool) -> bytes:
-    """A response of that status: with an error of JSON-RPC in it, with Retry-After."""
+    """A response of this status with a JSON-RPC error in it, and with Retry-After."""
     error: Any = {"code": -32000, "message": "slow down"}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "error": error}).encode() if says else b""
     wait = "Retry-After: 7\r\n" if waits else ""
@@ -231,7 +233,8 @@ def refused(status: int, *, says: bool, waits: bool) -> bytes:
 def test_server_that_is_busy_at_the_start(
     status: int, says: bool, waits: bool, revision: str
 ) -> None:
-    """Neither the revision nor the path is at fault; the status and the time are what helps."""
+    """The error must show the status and the time of Retry-After, and blame neither revision nor
+    path."""
     options = ["--revision", revision] if revision else []
     with answering([refused(status, says=says, waits=waits)] * 9) as port:
         done = sansmcp("inspect", "--json", *options, "--url", f"http://127.0.0.1:{port}/mcp")
@@ -247,7 +250,7 @@ def test_server_that_is_busy_at_the_start(
 @pytest.mark.parametrize("says", [True, False])
 @pytest.mark.parametrize(("status", "waits"), [(429, False), (503, False), (500, True)])
 def test_busy_server_is_not_asked_for_advice(status: int, waits: bool, says: bool) -> None:
-    """It has more requests than it wants, and a listing is one more."""
+    """A server that refuses requests with 429 or 503 must not get another one."""
     lines = Lines()
     answers = [ok(DISCOVERED), refused(status, says=says, waits=waits), ok({"tools": []})]
     with answering(answers, lines) as port:
@@ -262,7 +265,7 @@ def test_busy_server_is_not_asked_for_advice(status: int, waits: bool, says: boo
 
 
 def test_listing_that_is_refused_with_a_status_does_not_hide_the_rest() -> None:
-    """As one that is answered with an error."""
+    """A listing that is refused by a status must not hide the other listings."""
     busy = refused(503, says=False, waits=True)
     with answering([ok(DISCOVERED), busy]) as port:
         done = sansmcp("inspect", "--json", "--url", f"http://127.0.0.1:{port}/mcp")
@@ -275,7 +278,7 @@ def test_listing_that_is_refused_with_a_status_does_not_hide_the_rest() -> None:
 
 
 def test_listing_that_wants_a_credential_ends_the_command() -> None:
-    """With what the server wants to be shown."""
+    """A 401 to a listing must end the command with the challenge of the server."""
     with answering([ok(DISCOVERED), *[UNAUTHORIZED] * 9]) as port:
         done = sansmcp("inspect", "--json", "--url", f"http://127.0.0.1:{port}/mcp")
 
@@ -284,7 +287,7 @@ def test_listing_that_wants_a_credential_ends_the_command() -> None:
 
 
 def test_path_that_is_no_endpoint_is_told() -> None:
-    """The commonest mistake with a URL."""
+    """A wrong path is the commonest mistake in a URL."""
     with answering([TEAPOT] * 9) as port:
         done = sansmcp("inspect", "--json", "--url", f"http://127.0.0.1:{port}/")
     assert done.returncode == 3
@@ -292,7 +295,7 @@ def test_path_that_is_no_endpoint_is_told() -> None:
 
 
 def test_server_that_does_not_run_is_told() -> None:
-    """Nothing listens there."""
+    """A refused connection must be reported as a server that does not run."""
     with answering([]) as port:
         pass
     done = sansmcp("inspect", "--json", "--url", f"http://127.0.0.1:{port}/mcp")
@@ -304,7 +307,7 @@ def test_server_that_does_not_run_is_told() -> None:
 
 
 def test_server_that_says_nothing_is_given_up() -> None:
-    """The server accepts the connection, and never responds."""
+    """A server that accepts the connection and never responds must end in a timeout."""
     with answering([b""]) as port:
         done = sansmcp(
             *("inspect", "--json", "--url", f"http://127.0.0.1:{port}/mcp", "--timeout", "0.5")
@@ -314,7 +317,7 @@ def test_server_that_says_nothing_is_given_up() -> None:
 
 
 def test_answer_that_is_too_long_over_http(demo: str) -> None:
-    """With the same option as on standard input and output."""
+    """The same option must raise the limit as on stdio."""
     text = "x" * 5_000
     line = ["call", "echo", json.dumps({"text": text}), "--url", demo, "--max-message-bytes"]
     said = sansmcp(*line, "4000", "--json")

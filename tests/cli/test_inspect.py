@@ -1,4 +1,4 @@
-"""`sansmcp inspect` shows a server and everything that it offers on one page."""
+"""`sansmcp inspect` shows a server and all its offers on one page."""
 
 import re
 
@@ -11,12 +11,12 @@ TOOL = {"name": "echo", "inputSchema": {"type": "object"}}
 
 
 def received(stderr: str) -> list[str]:
-    """The methods that a scripted server has seen."""
+    """The methods that a scripted server has received."""
     return re.findall(r"^server\| received (\S+)$", stderr, re.M)
 
 
 def test_everything_of_a_foreign_server_is_shown() -> None:
-    """The main job: one command, and all that a server of another implementation offers."""
+    """One command must show everything that a server of another implementation offers."""
     done = sansmcp("inspect", "--", *MCP)
 
     assert done.returncode == 0, done.stderr
@@ -36,7 +36,7 @@ def test_everything_of_a_foreign_server_is_shown() -> None:
 
 
 def test_json_has_all_of_it_in_one_document() -> None:
-    """Programs read this; members may be added, and none may go."""
+    """Programs read this document; members may be added, and none may be removed."""
     found = document(sansmcp("inspect", "--json", "--", *MCP))
 
     assert set(found) == {
@@ -56,7 +56,7 @@ def test_json_has_all_of_it_in_one_document() -> None:
 
 
 def test_what_is_not_declared_is_not_asked_for() -> None:
-    """To ask all the same would break a rule, and some servers end because of it."""
+    """A listing without its capability would break a rule, and end some servers."""
     server = scripted(log=True, answers={"tools/list": {"tools": [TOOL]}})
     done = sansmcp("inspect", "--json", "--", *server)
 
@@ -98,7 +98,7 @@ def test_a_listing_that_fails_does_not_hide_the_others() -> None:
 
 
 def test_failure_of_a_listing_is_said_once() -> None:
-    """Twice in one line reads like two faults."""
+    """A failure that is shown twice in one line reads like two faults."""
     pages = [{"tools": [TOOL], "nextCursor": "2"}, {"tools": "many"}]
     server = scripted(answers={"tools/list": pages})
     done = sansmcp("inspect", "--", *server)
@@ -110,7 +110,7 @@ def test_failure_of_a_listing_is_said_once() -> None:
 
 
 def test_server_without_templates_is_in_order() -> None:
-    """No capability tells of them, so many servers refuse the request."""
+    """No capability declares templates, so many servers refuse to list them."""
     server = scripted(
         initialize={"capabilities": {"resources": {}}},
         answers={"resources/list": {"resources": [{"uri": "a:b", "name": "b"}]}},
@@ -131,7 +131,7 @@ def test_server_without_templates_is_in_order() -> None:
     ],
 )
 def test_each_way_to_fail_has_a_word_of_its_own(fault: dict[str, object], kind: str) -> None:
-    """A program that reads the document decides by it."""
+    """Programs that read the document decide by this word."""
     timeout = "1" if kind == "timeout" else "30"
     done = sansmcp("inspect", "--json", "--timeout", timeout, "--", *scripted(**fault))
 
@@ -141,7 +141,7 @@ def test_each_way_to_fail_has_a_word_of_its_own(fault: dict[str, object], kind: 
 
 
 def test_names_cannot_act_on_the_terminal() -> None:
-    """A server's text must not recolour, overwrite, reverse or hide anything."""
+    """Text of a server must not colour, overwrite, reverse or hide other text."""
     name = "a\x1b[31m\n[bold]b\u202e\u200b\U000e0041\x9b\u2800"
     tool = {"name": name, "description": "two\nlines\x1b[2J", "inputSchema": {"type": "object"}}
     server = scripted(
@@ -162,7 +162,7 @@ def test_names_cannot_act_on_the_terminal() -> None:
 
 
 def test_items_of_any_shape_are_shown() -> None:
-    """What is wrong with a server is what this command is there to show."""
+    """The command is there to show invalid items of a server."""
     tools = [
         "no object",
         None,
@@ -190,7 +190,7 @@ def test_items_of_any_shape_are_shown() -> None:
 
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_revision_can_be_chosen(revision: str) -> None:
-    """To see what a server says to an older client."""
+    """A user may want to see how a server treats an older client."""
     found = document(sansmcp("inspect", "--json", "--revision", revision, "--", *DEMO))
 
     assert found["revision"] == revision
@@ -203,7 +203,8 @@ def test_revision_can_be_chosen(revision: str) -> None:
 
 
 def test_what_a_server_supports_is_shown_and_asked_once() -> None:
-    """Which other revisions could be tried. Some servers do not expect the question again."""
+    """The output must name the supported revisions; some servers fail at a second
+    `server/discover`."""
     answer = modern({}, supportedVersions=["2026-07-28", "x\x1b"])["server/discover"]
     again = {"error": {"code": -32603, "message": "once is enough"}}
     server = scripted(log=True, answers={"server/discover": [answer, again]})

@@ -38,7 +38,7 @@ TWICE = "> " + PING
 
 
 class Linted:
-    """What came of it."""
+    """The output and the exit status of a run."""
 
     def __init__(self, status: int, out: str, err: str) -> None:
         self.status = status
@@ -55,7 +55,7 @@ class Linted:
 
 
 class Linter:
-    """Runs it over lines, in a file `talk` of the present directory."""
+    """Runs the command on lines in a file `talk` of the current directory."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -75,7 +75,7 @@ class Linter:
 
 
 class Lines:
-    """A file that never is as a whole."""
+    """A file that is never in memory as a whole."""
 
     def __init__(self, lines: Iterator[bytes]) -> None:
         self._lines = lines
@@ -105,7 +105,7 @@ def client(message: object, time: float = 0) -> dict[str, object]:
 
 
 def test_violation_is_shown_with_its_place(lint: Linter) -> None:
-    """As other linters do, so that editors find it."""
+    """The form is that of other linters, so that editors find the place."""
     done = lint(*OPENING, NOISE, "", "# the client", TWICE, UNASKED)
 
     assert done.lines == [
@@ -118,14 +118,38 @@ def test_violation_is_shown_with_its_place(lint: Linter) -> None:
 
 
 def test_conversation_without_faults_prints_nothing(lint: Linter) -> None:
-    """And is a success, so that it can be a test."""
+    """The exit status must be 0, so that the command can be a test."""
     done = lint(*OPENING, f"client: {PING}", 'server:{"jsonrpc":"2.0","id":1,"result":{}}\r')
 
     assert (done.status, done.lines, done.error) == (0, [], "")
 
 
+def test_tasks_are_judged_by_what_was_told_before(lint: Linter) -> None:
+    """A capture of hours must show the poll that contradicts an earlier one."""
+    agreed = AGREED.replace('"tools":{}', '"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}')
+    stamp = "2027-01-15T08:00:00Z"
+    task = f'"taskId":"t","createdAt":"{stamp}","lastUpdatedAt":"{stamp}","ttl":null'
+    get = '"method":"tasks/get","params":{"taskId":"t"}'
+    done = lint(
+        f"> {INITIALIZE}",
+        f"< {agreed}",
+        f"> {INITIALIZED}",
+        '> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","task":{}}}',
+        f'< {{"jsonrpc":"2.0","id":1,"result":{{"task":{{"status":"working",{task}}}}}}}',
+        f'> {{"jsonrpc":"2.0","id":2,{get}}}',
+        f'< {{"jsonrpc":"2.0","id":2,"result":{{"status":"cancelled",{task}}}}}',
+        f'> {{"jsonrpc":"2.0","id":3,{get}}}',
+        f'< {{"jsonrpc":"2.0","id":3,"result":{{"status":"working",{task}}}}}',
+    )
+
+    assert done.lines == [
+        "talk:9: TASK-018 MUST NOT server: a task is working after it was cancelled"
+    ]
+    assert done.status == 1
+
+
 def test_json_has_a_line_for_each_finding(lint: Linter) -> None:
-    """For programs: what it is, where, and all that is known of it."""
+    """Programs need one object per finding, with all that is known of it."""
     batch = '{"jsonrpc":"2.0","id":"x","method":"ping"}'
     lines = (*OPENING, f"> [{batch}]", "< \x1b[2J\u202e", '> {"jsonrpc":"2.0","id":5,"method":"a"}')
     done = lint(*lines, options=("--json",))
@@ -151,14 +175,14 @@ def test_json_has_a_line_for_each_finding(lint: Linter) -> None:
 
 
 def test_text_of_others_is_made_visible(lint: Linter) -> None:
-    """A capture of somebody else's server must not move the cursor."""
+    """Control characters in a foreign capture must not act on the terminal."""
     done = lint(*OPENING, "< \x1b[2J\u202e")
 
     assert done.lines[0].endswith(r": \x1b[2J\u202e")
 
 
 def test_what_is_not_judged_is_told(lint: Linter) -> None:
-    """Silence must not look like praise."""
+    """Without this note, silence would look like approval."""
     meta: JSONObject = {VERSION: "2030-01-01", CAPABILITIES: {}}
     probe = "> " + json.dumps(modern(1, "server/discover", {}, meta))
     done = lint(probe, options=("--json",))
@@ -170,7 +194,7 @@ def test_what_is_not_judged_is_told(lint: Linter) -> None:
 
 
 def test_excerpt_accuses_nobody_of_what_came_before_it(lint: Linter) -> None:
-    """A log file may begin anywhere; one that begins with the handshake is known to be whole."""
+    """A log may begin in the middle of a conversation; only one with the handshake is complete."""
     done = lint(UNASKED, TWICE, "> 42", options=("--json",))
 
     assert [one["kind"] for one in done.documents[:2]] == ["blind-spot", "violation"]
@@ -182,7 +206,7 @@ def test_excerpt_accuses_nobody_of_what_came_before_it(lint: Linter) -> None:
 
 
 def test_places_in_a_capture_are_its_lines(lint: Linter) -> None:
-    """What comes to light only at the end has the place where it was said."""
+    """A breach that is found at the end must have the line of its message."""
     records = captured(
         client(json.loads(INITIALIZE)),
         {"time": 0.5, "side": "server", "text": '{"jsonrpc"', "newline": False},
@@ -203,7 +227,7 @@ def test_places_in_a_capture_are_its_lines(lint: Linter) -> None:
 def test_memory_does_not_grow_with_the_capture(
     lint: Linter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tap may run for weeks, and what it has written be looked at in the end."""
+    """A tap may run for weeks, and its capture be judged afterwards."""
     held: list[int] = []
 
     def lines() -> Iterator[bytes]:
@@ -228,7 +252,7 @@ def test_memory_does_not_grow_with_the_capture(
 
 @pytest.mark.parametrize("start", [b"", b"{", b"> ", HEADER.encode() + b"\n"])
 def test_line_without_an_end_is_not_read_to_the_end_of_memory(lint: Linter, start: bytes) -> None:
-    """A gigabyte without a newline is no record, and took two gigabytes."""
+    """A gigabyte without a newline took two gigabytes of memory."""
     with Path("talk").open("wb") as file:
         file.write(start)
         file.truncate(2**30)
@@ -246,7 +270,8 @@ def test_line_without_an_end_is_not_read_to_the_end_of_memory(lint: Linter, star
 
 
 def test_longest_line_that_a_tap_writes_is_read(lint: Linter) -> None:
-    """JSON writes a control character of one byte as six: such a text is no longer than others."""
+    """JSON writes a control character as six bytes, which must not count towards the limit of
+    the text."""
     most = Config().max_message_bytes
     done = lint(*captured({"time": 0, "side": "server", "text": "\x01" * (most - 1)}))
 
@@ -255,7 +280,7 @@ def test_longest_line_that_a_tap_writes_is_read(lint: Linter) -> None:
 
 @pytest.mark.parametrize("lines", [[*OPENING, NOISE], captured(client(json.loads(INITIALIZE)))])
 def test_byte_order_mark_before_a_recording_means_nothing(lint: Linter, lines: list[str]) -> None:
-    """Some editors put one there when a file is saved."""
+    """Some editors write a byte order mark when a file is saved."""
     plain = lint(*lines)
     done = lint(b"\xef\xbb\xbf" + lines[0].encode(), *lines[1:])
 
@@ -264,7 +289,7 @@ def test_byte_order_mark_before_a_recording_means_nothing(lint: Linter, lines: l
 
 
 def test_capture_that_another_tool_has_written_means_the_same(lint: Linter) -> None:
-    """`jq` puts members in another order, and white space between them."""
+    """`jq` changes the order of members and the white space."""
     record = {"side": "client", "message": {"jsonrpc": "2.0", "id": None, "method": "a"}, "time": 1}
     bad = '{"jsonrpc":"2.0","id":null,"method":"a"}'
     odd = f'{{"time":0.000000,"side":"client","message":[],"message":{bad}}}'
@@ -278,7 +303,7 @@ def test_capture_that_another_tool_has_written_means_the_same(lint: Linter) -> N
 
 
 def test_every_form_of_content_is_read(lint: Linter) -> None:
-    """Text, bytes that are none, and a line in two pieces."""
+    """A record may hold text, invalid bytes, or a line in two pieces."""
     done = lint(
         *captured(
             {"time": 0, "side": "client", "base64": "/w=="},
@@ -297,7 +322,7 @@ def test_every_form_of_content_is_read(lint: Linter) -> None:
 
 
 def test_standard_input_is_read(lint: Linter) -> None:
-    """A capture may come out of another program, and need not end."""
+    """A capture may come from another program, and never end."""
     done = sansmcp("lint", "-", stdin="\n".join([*OPENING, NOISE]))
 
     assert done.stdout.startswith("-:4: STDIO-002 ")
@@ -315,7 +340,7 @@ def test_standard_input_is_read(lint: Linter) -> None:
 
 
 def test_marked_lines_are_judged_as_they_come() -> None:
-    """`tail -f | sansmcp lint -`: what the client says first is all that has to be waited for."""
+    """`tail -f | sansmcp lint -`: only the client's first message has to be waited for."""
     with subprocess.Popen(
         [BIN, "lint", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
     ) as process:
@@ -349,7 +374,7 @@ BAD = (*OPENING, NOISE, UNASKED, "< ", TWICE)
 def test_rules_are_selected_and_ignored(
     lint: Linter, options: tuple[str, ...], rules: list[str], status: int
 ) -> None:
-    """What is not shown does not count: a known fault must not hide that there is none besides."""
+    """A rule that is not selected must not count for the exit status."""
     done = lint(*BAD, options=options)
 
     assert done.rules == rules
@@ -370,7 +395,7 @@ LIST = '> {"jsonrpc":"2.0","id":1,"method":"tools/list"}'
     ],
 )
 def test_what_counts_as_a_must(lint: Linter, lines: list[str], rule: str, status: int) -> None:
-    """Two readings of ours say what the schema demands; a SHOULD and an oddity fail nothing."""
+    """A SHOULD or an oddity must not fail the command, but our own readings of the schema must."""
     done = lint(*lines)
 
     assert done.rules == [rule]
@@ -389,7 +414,7 @@ def test_what_counts_as_a_must(lint: Linter, lines: list[str], rule: str, status
 def test_rule_that_there_is_none_of_is_a_usage_error(
     lint: Linter, option: str, rules: str, hint: str
 ) -> None:
-    """A typing error would select nothing, and call it a success."""
+    """A mistyped rule would select nothing, and report success."""
     done = lint(*BAD, options=(option, rules))
 
     assert done.status == 2
@@ -437,7 +462,7 @@ def test_command_line_that_is_wrong(lint: Linter) -> None:
 def test_line_that_is_no_record_is_told_with_its_place(
     lint: Linter, lines: list[str | bytes], place: int, complaint: str
 ) -> None:
-    """A file that was cut off or edited must not pass for a good conversation."""
+    """A truncated or edited file must not pass for a conversation without faults."""
     done = lint(*lines)
 
     assert done.status == 3
@@ -451,7 +476,7 @@ def test_line_that_is_no_record_is_told_with_its_place(
     "before", [[*OPENING, NOISE], [HEADER, '{"time":1,"side":"server","text":"x"}']]
 )
 def test_findings_before_a_broken_line_are_shown(lint: Linter, before: list[str]) -> None:
-    """The end of a capture is missing if the disk was full, or the process was killed."""
+    """The end of a capture is missing if the disk was full or the process was killed."""
     done = lint(*before, '{"time":0.1,"side":"cli')
 
     assert done.rules == ["STDIO-002"]
@@ -460,7 +485,7 @@ def test_findings_before_a_broken_line_are_shown(lint: Linter, before: list[str]
 
 
 def test_findings_before_a_broken_line_need_no_client(lint: Linter) -> None:
-    """The log of a server that was never spoken to is looked at as well."""
+    """Findings must be shown also if the client has sent no message."""
     done = lint("< 42", "hello")
 
     assert done.rules == ["JSON-001"]
@@ -473,7 +498,7 @@ def test_findings_before_a_broken_line_need_no_client(lint: Linter) -> None:
     [("missing", "No such file or directory"), (".", "Is a directory"), ("a\0b", "null")],
 )
 def test_file_that_cannot_be_read(lint: Linter, path: str, reason: str) -> None:
-    """The reason is the system's."""
+    """The error must have the reason that the system gives."""
     done = lint.run(path)
 
     assert done.status == 3
@@ -483,7 +508,7 @@ def test_file_that_cannot_be_read(lint: Linter, path: str, reason: str) -> None:
 
 
 def test_reader_that_has_had_enough_is_no_failure(tmp_path: Path) -> None:
-    """`sansmcp lint FILE | head`."""
+    """`sansmcp lint FILE | head` must end quietly."""
     talk = tmp_path / "talk"
     talk.write_text("\n".join([*OPENING, *[NOISE] * 10]))
     reading, writing = os.pipe()

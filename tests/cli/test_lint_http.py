@@ -27,7 +27,7 @@ RESULT: JSONObject = {"jsonrpc": "2.0", "id": 1, "result": {}}
 
 
 class Capture:
-    """Writes one, exchange by exchange."""
+    """Writes a capture, exchange by exchange."""
 
     def __init__(self) -> None:
         self.lines: list[str] = [HEADER]
@@ -65,7 +65,7 @@ class Capture:
         answer: Any = None,
         fields: Iterable[Any] = (JSON,),
     ) -> None:
-        """A whole exchange, answered with a body."""
+        """A whole exchange: a POST and a response with a body."""
         exchange = self.begin("POST", headers, message)
         self.answer(exchange, status, fields)
         if answer is not None:
@@ -73,7 +73,7 @@ class Capture:
         self.end(exchange)
 
     def open(self) -> None:
-        """A session of 2025-11-25 that is ready."""
+        """Open a session of 2025-11-25."""
         params = {
             "protocolVersion": "2025-11-25",
             "capabilities": {},
@@ -107,7 +107,7 @@ def fields(method: str, *more: list[str], version: str = "2026-07-28") -> list[l
 
 
 class Lint:
-    """Runs it; each finding is its kind or rule, and the line that it stands at."""
+    """Runs the command; each finding is its kind or rule, and its line."""
 
     def __init__(
         self, path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -121,7 +121,7 @@ class Lint:
         return self._run(str(self._path))
 
     def stream(self, lines: Iterator[bytes]) -> list[tuple[str, int]]:
-        """Standard input has these, one after the other."""
+        """Run the command on standard input with these captures, one after the other."""
 
         def readline(_limit: int) -> bytes:
             return next(lines, b"")
@@ -154,14 +154,14 @@ def capture() -> Capture:
 
 
 def test_session_is_one_conversation(lint: Lint, capture: Capture) -> None:
-    """What was agreed on in its first exchange holds in all others."""
+    """The revision that the first exchange agreed on must hold in all others of the session."""
     capture.open()
     capture.post(call("prompts/list"), [BOTH, SESSION, LATEST], answer=RESULT)
     assert ("CAP-002", 12) in lint(capture)
 
 
 def test_sessions_know_nothing_of_each_other(lint: Lint, capture: Capture) -> None:
-    """Two clients of one server count from 0, both of them."""
+    """Two clients of one server both count their ids from 0."""
     capture.open()
     capture.post(call("ping"), [BOTH, SESSION, LATEST], answer=RESULT)
     capture.lines += [
@@ -172,7 +172,7 @@ def test_sessions_know_nothing_of_each_other(lint: Lint, capture: Capture) -> No
 
 
 def test_request_that_speaks_for_itself_is_a_conversation(lint: Lint, capture: Capture) -> None:
-    """In 2026-07-28 all clients may use the same id at the same time."""
+    """In 2026-07-28 several clients may use one id at the same time."""
     first = capture.begin("POST", fields("tools/list"), modern("tools/list"))
     second = capture.begin("POST", fields("tools/list"), modern("tools/list"))
     result: JSONObject = {
@@ -189,7 +189,7 @@ def test_request_that_speaks_for_itself_is_a_conversation(lint: Lint, capture: C
 
 
 def test_client_that_leaves_has_cancelled(lint: Lint, capture: Capture) -> None:
-    """That is how it is done in 2026-07-28, and nobody failed to answer."""
+    """In 2026-07-28 a disconnect is the cancellation, so the missing response is no breach."""
     exchange = capture.begin("POST", fields("tools/list"), modern("tools/list"))
     capture.end(exchange, by="client")
     assert lint(capture) == [("unanswered", 3)]
@@ -197,7 +197,7 @@ def test_client_that_leaves_has_cancelled(lint: Lint, capture: Capture) -> None:
 
 
 def test_without_a_session_less_is_judged(lint: Lint, capture: Capture) -> None:
-    """Who has agreed on what with whom cannot be told, and it is said once."""
+    """Without a session the agreed capabilities are unknown, which must be reported once."""
     for id in (1, 1):
         exchange = call("prompts/list", id)
         capture.post(exchange, [BOTH], answer={**RESULT, "result": {"prompts": []}})
@@ -210,7 +210,7 @@ def test_without_a_session_less_is_judged(lint: Lint, capture: Capture) -> None:
 def test_session_from_before_and_messages_without_one_are_told_apart(
     lint: Lint, capture: Capture
 ) -> None:
-    """They are not judged for different reasons, and only one of them is the server's choice."""
+    """They are not judged for different reasons, of which only one is the server's choice."""
     capture.post(call("ping"), [BOTH, SESSION, LATEST], answer=RESULT)
     capture.post(call("ping"), [BOTH], answer=RESULT)
     assert lint(capture) == [("blind-spot", 3), ("blind-spot", 8)]
@@ -219,7 +219,7 @@ def test_session_from_before_and_messages_without_one_are_told_apart(
 
 
 def test_old_transport_is_one_conversation(lint: Lint, capture: Capture) -> None:
-    """Its answers come on the stream, wherever the requests were POSTed to."""
+    """On HTTP+SSE all responses come on the stream, whichever POST they belong to."""
     stream = capture.begin("GET", [["accept", "text/event-stream"]])
     capture.answer(stream, 200, [EVENTS])
     capture.record("server", stream, event="endpoint", text="/messages?id=1")
@@ -253,7 +253,7 @@ def test_old_transport_is_one_conversation(lint: Lint, capture: Capture) -> None
 
 
 def test_byte_order_mark_before_a_body_is_reported(lint: Lint, capture: Capture) -> None:
-    """Neighbour of case c288: it is no part of the JSON, on a stream as in each exchange."""
+    """Neighbour of case c288: the mark is no part of the JSON, on a stream as in each exchange."""
     capture.open()
     mark = "\ufeff"
     for _ in range(2):
@@ -274,7 +274,7 @@ def test_byte_order_mark_before_a_body_is_reported(lint: Lint, capture: Capture)
 
 
 def test_other_paths_are_nobodys_business(lint: Lint, capture: Capture) -> None:
-    """What else the server serves, such as its metadata, is no conversation."""
+    """Other resources of the server, such as its metadata, are no conversation."""
     exchange = capture.begin("GET", target="/.well-known/oauth-protected-resource")
     capture.answer(exchange, 200, [JSON])
     capture.end(exchange)
@@ -285,7 +285,7 @@ def test_other_paths_are_nobodys_business(lint: Lint, capture: Capture) -> None:
 
 
 def test_exchanges_that_have_not_ended_are_forgotten(lint: Lint) -> None:
-    """A capture of weeks may have any number of them: the oldest go, and it is said."""
+    """A capture of weeks may have many open exchanges: the oldest are forgotten, with a note."""
 
     def lines() -> Iterator[bytes]:
         yield HEADER.encode()
@@ -303,7 +303,7 @@ def test_exchanges_that_have_not_ended_are_forgotten(lint: Lint) -> None:
 
 
 def test_bodies_of_exchanges_that_have_not_ended_are_bounded_in_bytes(lint: Lint) -> None:
-    """A few of them may be large."""
+    """A few open exchanges with large bodies must not fill the memory."""
     text = "x" * 15_000_000
 
     def lines() -> Iterator[bytes]:
@@ -326,7 +326,7 @@ def test_bodies_of_exchanges_that_have_not_ended_are_bounded_in_bytes(lint: Lint
 
 
 def test_order_of_several_streams_is_not_judged(lint: Lint, capture: Capture) -> None:
-    """Progress on one connection may have been sent before the answer that came on another."""
+    """Progress on one connection may have been sent before the response on another one."""
     capture.open()
     stream = capture.begin("GET", [["accept", "text/event-stream"], SESSION, LATEST])
     capture.answer(stream, 200, [EVENTS])
@@ -339,7 +339,7 @@ def test_order_of_several_streams_is_not_judged(lint: Lint, capture: Capture) ->
 
 
 def test_message_that_was_refused_may_be_sent_again(lint: Lint, capture: Capture) -> None:
-    """With a token this time, and the same id."""
+    """A request may be repeated with its id after a 401."""
     capture.open()
     capture.post(call("ping"), [BOTH, SESSION, LATEST], 401, {"error": "invalid_token"})
     capture.post(call("ping"), [BOTH, SESSION, LATEST], answer=RESULT)
@@ -347,7 +347,7 @@ def test_message_that_was_refused_may_be_sent_again(lint: Lint, capture: Capture
 
 
 def test_stream_that_is_resumed_may_repeat(lint: Lint, capture: Capture) -> None:
-    """The client has not received what has passed here; that is what it asks for."""
+    """A resumed stream repeats events that the client has not received."""
     capture.open()
     exchange = capture.begin("POST", [BOTH, SESSION, LATEST], call("ping"))
     capture.answer(exchange, 200, [EVENTS])
@@ -363,7 +363,7 @@ def test_stream_that_is_resumed_may_repeat(lint: Lint, capture: Capture) -> None
 
 
 def test_body_of_an_error_status_may_be_anything(lint: Lint, capture: Capture) -> None:
-    """Also an error without an id, where the message could not be read: that answers it, too."""
+    """An error without an id also answers a message that could not be read."""
     capture.open()
     capture.post(call("ping"), [BOTH, SESSION, LATEST], 500, {"detail": "broken"})
     without_id = {"jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}}
@@ -376,7 +376,7 @@ def test_body_of_an_error_status_may_be_anything(lint: Lint, capture: Capture) -
 
 
 def test_session_that_was_deleted_is_over(lint: Lint, capture: Capture) -> None:
-    """What has no answer then will have none."""
+    """Requests that are open when the session is deleted are no breach of the server."""
     capture.open()
     exchange = capture.begin("POST", [BOTH, SESSION, LATEST], call("ping"))
     ending = capture.begin("DELETE", [SESSION, LATEST])
@@ -480,7 +480,7 @@ def test_heads_are_judged(
     answer: Any,
     found: list[str],
 ) -> None:
-    """A head that says something else than the body leads a server astray that reads one only."""
+    """A header that contradicts the body misleads a server or proxy that reads only one of them."""
     capture.open()
     exchange = capture.begin("POST", headers)
     member = {"text": message} if isinstance(message, str) else {"message": message}
@@ -494,7 +494,7 @@ def test_heads_are_judged(
 
 
 def test_head_of_an_older_revision_is_one_fault_that_says_all(lint: Lint, capture: Capture) -> None:
-    """Three findings for one cause read as three faults, and one that hides two as none."""
+    """One cause must be one finding, and must not hide another fault."""
     capture.post(MODERN, [BOTH, LATEST], answer=LISTED)
     lint(capture)
     text = lint.documents[0]["text"]
@@ -515,7 +515,7 @@ def test_head_of_an_older_revision_is_one_fault_that_says_all(lint: Lint, captur
 def test_status_goes_with_the_code(
     lint: Lint, capture: Capture, status: int, answer: Any, found: list[str]
 ) -> None:
-    """Of a server that is known to speak 2026-07-28; others have not heard of it."""
+    """Statuses are judged only for a server that speaks 2026-07-28."""
     capture.post(modern("x/y"), fields("x/y"), 200, UNKNOWN)
     capture.post(modern("tools/list"), fields("tools/list"), answer=LISTED)
     capture.post(modern("x/y"), fields("x/y"), status, answer)
@@ -525,7 +525,7 @@ def test_status_goes_with_the_code(
 
 
 def test_streams_of_get_are_judged(lint: Lint, capture: Capture) -> None:
-    """Only a stream that is resumed brings answers; what is no stream is no answer to a GET."""
+    """Only a resumed stream may carry responses, and a GET must be answered with a stream."""
     capture.open()
     request = capture.begin("POST", READY, call("ping"))
     stream = capture.begin("GET", [SESSION, LATEST])
@@ -539,7 +539,7 @@ def test_streams_of_get_are_judged(lint: Lint, capture: Capture) -> None:
 
 
 def test_session_id_is_visible_ascii(lint: Lint, capture: Capture) -> None:
-    """Others do not survive in a head."""
+    """Other characters do not survive in a header."""
     capture.open()
     capture.lines = [line.replace('"abc"', '"a c"') for line in capture.lines]
     assert ("SESS-003", 4) in lint(capture)
@@ -561,7 +561,7 @@ def test_session_id_is_visible_ascii(lint: Lint, capture: Capture) -> None:
 def test_line_that_is_no_record_is_told(
     lint: Lint, capture: Capture, record: object, complaint: str
 ) -> None:
-    """What was found before it is shown all the same."""
+    """Findings before an invalid record must be shown."""
     exchange = capture.begin("POST", NAMED[1:], MODERN)
     capture.end(exchange)
     capture.lines.append(json.dumps(record))
@@ -572,7 +572,7 @@ def test_line_that_is_no_record_is_told(
 
 
 def test_message_is_judged_as_it_was_sent(lint: Lint, capture: Capture) -> None:
-    """A member that comes twice is lost to whoever decodes the line and encodes it again."""
+    """A member that occurs twice is lost when a line is decoded and encoded again."""
     text = json.dumps(MODERN, separators=(",", ":"))[:-1] + ',"id":2}'
     capture.begin("POST", NAMED)
     capture.lines.append(f'{{"time":0.200000,"side":"client","exchange":1,"message":{text}}}')
@@ -583,7 +583,7 @@ def test_message_is_judged_as_it_was_sent(lint: Lint, capture: Capture) -> None:
 
 
 def test_target_that_is_no_url_is_not_judged(lint: Lint, capture: Capture) -> None:
-    """It comes from the client, and may be anything."""
+    """The target comes from the client, and may be any text."""
     capture.post(call("ping"), [BOTH], 404)
     capture.begin("GET", [], target="//[")
     stream = capture.begin("GET", [["accept", "text/event-stream"]])

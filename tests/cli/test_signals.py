@@ -1,4 +1,4 @@
-"""`sansmcp` obeys signals at any time: while it starts, while nobody reads it, and twice."""
+"""`sansmcp` obeys signals at any time: during its start, with blocked output, and twice."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def unread_pipe() -> Generator[tuple[int, int], None, None]:
 
 
 def wait_until_full(writing: int, process: "subprocess.Popen[str]") -> None:
-    """Until a pipe that nobody reads has no room."""
+    """Wait until a pipe without a reader has no room."""
     poller = select.poll()
     poller.register(writing, select.POLLOUT)
     end = time.monotonic() + SECONDS
@@ -65,7 +65,7 @@ def fill(writing: int) -> None:
 def test_signal_ends_the_command_while_nobody_reads_the_result(
     number: signal.Signals, json_: tuple[str, ...]
 ) -> None:
-    """`sansmcp read URI | less`, and Ctrl-C: the write blocks, and must not block that as well."""
+    """`sansmcp read URI | less` and Ctrl-C: the blocked write must not hold up the end."""
     content = [{"type": "text", "text": "x" * 100_000}]
     server = scripted(answers={"tools/call": {"content": content}})
     with unread_pipe() as (_, writing):
@@ -80,7 +80,7 @@ def test_signal_ends_the_command_while_nobody_reads_the_result(
 
 
 def test_params_that_look_like_a_cancellation_are_none() -> None:
-    """The request was answered before the signal came, so nothing was cancelled."""
+    """The request was answered before the signal came, so no cancellation may be reported."""
     server = scripted(answers={"x/y": {"text": "x" * 100_000}})
     params = json.dumps({"a": {"method": "notifications/cancelled"}, "b": "\n"})
     with unread_pipe() as (_, writing):
@@ -93,7 +93,7 @@ def test_params_that_look_like_a_cancellation_are_none() -> None:
 
 
 def test_signal_ends_the_command_while_nobody_reads_its_messages() -> None:
-    """A server that talks a lot fills standard error; the result is on the other stream."""
+    """A server with much output fills standard error while the result waits on the other stream."""
     server = scripted(stderr=["x" * 1000] * 100, silent=["tools/call"])
     with unread_pipe() as (_, writing):
         process = start("call", "t", "--json", "--", *server, stderr=writing)
@@ -106,7 +106,7 @@ def test_signal_ends_the_command_while_nobody_reads_its_messages() -> None:
 
 
 def test_signal_ends_the_command_before_it_writes_where_nobody_reads(tmp_path: Path) -> None:
-    """What it has to say of the signal is the first thing that would block."""
+    """The message about the signal must not block the end."""
     heard = tmp_path / "methods"
     server = [sys.executable, str(PROGRAMS / "bad_servers.py"), "recorder", str(heard)]
     with unread_pipe() as (_, writing):
@@ -132,7 +132,7 @@ def wait_for(text: str, process: "subprocess.Popen[str]") -> None:
 
 
 def test_second_signal_does_not_wait_for_the_server() -> None:
-    """A user who presses Ctrl-C again wants the prompt back now."""
+    """A user who presses Ctrl-C again wants the prompt back at once."""
     server = shlex.join(scripted(log=True, silent=["tools/call"]))
     process = start("call", "t", "--", "sh", "-c", f"{server}; sleep 1.8; echo over >&2")
     wait_for(f"{HEARD} tools/call", process)
@@ -146,7 +146,8 @@ def test_second_signal_does_not_wait_for_the_server() -> None:
 
 
 def test_signal_that_comes_twice_at_once_is_one() -> None:
-    """`timeout 5 sansmcp ...` sends two, and wants the server to hear that it is over."""
+    """`timeout 5 sansmcp ...` sends two signals at once, and the server must still get a clean
+    end."""
     server = scripted(log=True, silent=["tools/call"])
     process = start("call", "t", "--json", "--", *server)
     wait_for(f"{HEARD} tools/call", process)
@@ -179,7 +180,7 @@ sys.exit(main(sys.argv[2:]))
 
 @pytest.mark.parametrize("module", ["sansmcp_io.cli._parser", "trio"])
 def test_ctrl_c_while_it_starts_is_no_traceback(module: str) -> None:
-    """To load what a command needs takes longer than to notice a typing error."""
+    """Users notice a typing error sooner than the modules are loaded."""
     command = [sys.executable, "-c", INTERRUPTED_BY_AN_IMPORT, module, "call", "t", "--", "true"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
 

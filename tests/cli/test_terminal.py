@@ -28,7 +28,7 @@ BOTH = pytest.mark.parametrize("program", [WITH_RICH, WITHOUT_RICH], ids=["rich"
 
 @BOTH
 def test_inspect_says_the_same_with_and_without_rich(program: Sequence[str]) -> None:
-    """Rich is decoration: nothing may be known only to those who have it."""
+    """The output without rich must have the same information."""
     status, shown = Terminal(*program, "inspect", "--", *MCP).finish()
 
     assert status == 0
@@ -39,7 +39,7 @@ def test_inspect_says_the_same_with_and_without_rich(program: Sequence[str]) -> 
 
 
 def test_dumb_terminal_gets_plain_text() -> None:
-    """An editor's shell window shows sequences as rubbish."""
+    """An editor's shell window shows escape sequences as text."""
     terminal = Terminal("env", "TERM=dumb", str(BIN), "explain", "CANC-004")
     status, _ = terminal.finish()
 
@@ -49,7 +49,7 @@ def test_dumb_terminal_gets_plain_text() -> None:
 
 @BOTH
 def test_text_of_the_peer_is_neither_markup_nor_control(program: Sequence[str]) -> None:
-    """Rich would take brackets for styles, and colons for emoji."""
+    """rich would take brackets for styles, and colons for emoji."""
     name = "[red]a[/red] [link=x]b[/link] :smile: \x1b[31mc\nd\u202e\x9b\x07"
     tool = {"name": name, "description": f"x{name}"}
     server = scripted(
@@ -72,7 +72,7 @@ def test_text_of_the_peer_is_neither_markup_nor_control(program: Sequence[str]) 
 
 @pytest.mark.parametrize("columns", [20, 60, 110])
 def test_nothing_is_cut_off_a_table(columns: int) -> None:
-    """A narrow terminal makes the cells longer; half a name would be the wrong name."""
+    """On a narrow terminal the cells become longer, because half a name would be a wrong name."""
     letters = [chr(code) for code in range(0x100, 0x180)]
     resource = {
         "uri": "test:" + "".join(letters[:40]),
@@ -109,7 +109,7 @@ def test_progress_is_a_bar_that_goes_away() -> None:
 
 
 def test_progress_of_an_unknown_total_is_shown_too() -> None:
-    """Most servers do not know how much there is to do, and numbers may be any."""
+    """Most servers do not know the total, and may send any numbers."""
     reports = [
         {"progress": -1, "total": 0},
         {"progress": 1},
@@ -130,7 +130,7 @@ def test_progress_of_an_unknown_total_is_shown_too() -> None:
 
 
 def test_progress_without_rich_is_lines() -> None:
-    """A terminal shows it in any case."""
+    """A terminal must show progress without rich too."""
     call = [*WITHOUT_RICH, "call", "progress", '{"steps": 2}']
     status, shown = Terminal(*call, "--", *DEMO).finish()
 
@@ -145,7 +145,7 @@ def test_progress_without_rich_is_lines() -> None:
 
 @BOTH
 def test_ctrl_c_cancels_the_call_and_shows_it(program: Sequence[str]) -> None:
-    """The server must learn of it: so the terminal's signal must not reach it first."""
+    """The server must get the cancellation, so the terminal's signal must not reach it first."""
     server = scripted(
         log=True,
         silent=["tools/call"],
@@ -167,7 +167,7 @@ def test_ctrl_c_cancels_the_call_and_shows_it(program: Sequence[str]) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_end_the_call_and_the_server(number: signal.Signals) -> None:
-    """A supervisor's signal as well: no server is left behind, and the status says which it was."""
+    """After a supervisor's signal, no server may be left, and the exit status names the signal."""
     server = scripted(log=True, silent=["tools/call"])
     process = subprocess.Popen(
         [BIN, "call", "t", "--json", "--", *server],
@@ -190,7 +190,7 @@ def test_signals_end_the_call_and_the_server(number: signal.Signals) -> None:
 
 
 def test_interruption_before_the_server_has_answered() -> None:
-    """`initialize` cannot be cancelled; the user does not have to wait for it all the same."""
+    """`initialize` cannot be cancelled, but the user must not have to wait for it."""
     process = subprocess.Popen(
         [BIN, "inspect", "--", *scripted(log=True, silent=["initialize"])],
         stdin=subprocess.DEVNULL,
@@ -210,7 +210,7 @@ def test_interruption_before_the_server_has_answered() -> None:
 
 
 def test_server_that_was_told_to_ignore_a_signal_is_not_ended_by_it() -> None:
-    """`nohup sansmcp ...` goes on when the terminal closes."""
+    """`nohup sansmcp ...` must go on when the terminal closes."""
     code = (
         "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
         "os.execv(sys.argv[1], sys.argv[1:])"
@@ -233,7 +233,7 @@ def test_server_that_was_told_to_ignore_a_signal_is_not_ended_by_it() -> None:
 
 
 def test_failure_leaves_one_document_and_the_same_words_on_both_streams() -> None:
-    """A script logs one and reads the other."""
+    """A script may log standard error and read the document."""
     done = sansmcp("call", "nothing", "--json", "--", *DEMO)
 
     assert f"error: {document(done)['error']['text']}\n" in done.stderr

@@ -13,7 +13,7 @@ BEACON = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()"
 
 
 def refused(*arguments: str, stdin: str = "") -> str:
-    """What is said about a command line that is wrong."""
+    """The error message for a wrong command line."""
     done = sansmcp(*arguments, stdin=stdin)
     assert (done.returncode, done.stdout) == (2, ""), done
     assert done.stderr.startswith("usage: sansmcp")
@@ -43,7 +43,7 @@ def refused(*arguments: str, stdin: str = "") -> str:
     ],
 )
 def test_place_where_json_is_wrong_is_shown(text: str, place: str, mark: str) -> None:
-    """A parser's message without the place is no help in a long argument."""
+    """Without the place, a parser's message is no help in a long argument."""
     said = refused("call", "t", text, "--", "true")
 
     assert f"error: the JSON is not valid: {place}" in said
@@ -66,12 +66,12 @@ def test_place_where_json_is_wrong_is_shown(text: str, place: str, mark: str) ->
     ],
 )
 def test_json_that_is_no_object_of_the_protocol(text: str, complaint: str) -> None:
-    """Only an object can be sent, and only what every parser reads alike."""
+    """Only an object can be sent, and only JSON that every parser reads alike."""
     assert complaint in refused("request", "m", text, "--", "true")
 
 
 def test_file_that_cannot_be_read(tmp_path: Path) -> None:
-    """It names the file, and what `@` means to those who did not mean it."""
+    """The error must name the file, and explain `@` to users who did not mean it."""
     said = refused("call", "t", "@no/such/file", "--", "true")
     assert "the JSON cannot be read from 'no/such/file': No such file or directory" in said
     assert "@ is followed by the name of a file" in said
@@ -82,7 +82,7 @@ def test_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_place_in_a_file_is_a_place_in_that_file(tmp_path: Path) -> None:
-    """The same for standard input: `the argument` would mislead."""
+    """An error in a file or standard input must not be reported for `the argument`."""
     path = tmp_path / "a.json"
     path.write_text("{\n\n}}")
 
@@ -92,13 +92,13 @@ def test_place_in_a_file_is_a_place_in_that_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [["t\udcff"], ["t", '{"a": "\udcff"}']])
 def test_argument_that_is_no_text(arguments: list[str]) -> None:
-    """Bytes of another encoding have no form in JSON: the server would get something else."""
+    """Bytes of another encoding have no form in JSON, so they must be refused."""
     assert "is no UTF-8, at character" in refused("call", *arguments, "--", "true")
 
 
 @pytest.mark.parametrize("arguments", [["inspect"], ["call", "t", "{}"], ["read", "a:b", "--"]])
 def test_missing_server_is_explained(arguments: list[str]) -> None:
-    """The `--` is easily forgotten; the example is the line that was typed, put right."""
+    """The `--` is easily forgotten; the example must be the user's own line, corrected."""
     said = refused(*arguments)
 
     assert "the command of the server is missing: it comes after --" in said
@@ -120,14 +120,14 @@ def test_missing_server_is_explained(arguments: list[str]) -> None:
     ],
 )
 def test_missing_separator_is_recognised(given: str, correct: str) -> None:
-    """`unrecognized arguments: python server.py` is no help to whoever has forgotten it."""
+    """`unrecognized arguments: python server.py` does not say that `--` is missing."""
     said = refused(*given.split())
 
     assert f"-- is missing before the command of the server: sansmcp {correct}" in said
 
 
 def test_missing_option_before_a_url_is_recognised() -> None:
-    """`tap` takes a URL as it is, so that one may well forget it for the others."""
+    """`tap` takes a URL without an option, so users forget `--url` for other commands."""
     url = "http://127.0.0.1:1/mcp"
     for given in (["inspect", url], ["call", "echo", url], ["read", "a:b", "--json", url]):
         said = refused(*given)
@@ -136,7 +136,7 @@ def test_missing_option_before_a_url_is_recognised() -> None:
 
 
 def test_argument_too_many_is_no_missing_separator() -> None:
-    """Where the server has been named, it is something else."""
+    """If the server is named already, an extra argument must be reported as such."""
     for line in (
         ["call", "t", "{}", "more", "--", "true"],
         ["inspect", "more", "--url", "http://127.0.0.1:1/mcp"],
@@ -148,7 +148,7 @@ def test_argument_too_many_is_no_missing_separator() -> None:
 
 @pytest.mark.parametrize("given", ["0", "-1", "1.5", "16M", "9" * 30])
 def test_limit_that_is_none(given: str) -> None:
-    """The unit is the byte, as in `Config`."""
+    """An invalid limit must be refused; the unit is the byte, as in `Config`."""
     said = refused("inspect", f"--max-message-bytes={given}", "--", "true")
 
     assert "bytes are a whole number greater than 0" in said
@@ -156,20 +156,20 @@ def test_limit_that_is_none(given: str) -> None:
 
 @pytest.mark.parametrize("name", ["call", "read", "prompt", "request"])
 def test_missing_name_is_explained(name: str) -> None:
-    """It is named as in the usage line."""
+    """The error must name the argument as the usage line does."""
     assert "the following arguments are required" in refused(name, "--", "true")
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "soon"])
 def test_time_that_is_none(seconds: str) -> None:
-    """No time at all would look like a server that does not answer."""
+    """A timeout of zero would look like a server that does not respond."""
     said = refused("inspect", f"--timeout={seconds}", "--", "true")
 
     assert "seconds are a number greater than 0" in said
 
 
 def test_time_may_be_without_limit() -> None:
-    """For a debugger at the other end."""
+    """A user with a debugger in the server needs no timeout."""
     done = sansmcp("inspect", "--timeout", "inf", "--", "true")
 
     assert done.returncode == 3
@@ -177,7 +177,7 @@ def test_time_may_be_without_limit() -> None:
 
 
 def test_revision_that_there_is_none_of() -> None:
-    """With those that there are."""
+    """The error must list the known revisions."""
     said = refused("inspect", "--revision", "2024", "--", "true")
 
     assert all(revision in said for revision in ALL_REVISIONS)
@@ -185,12 +185,12 @@ def test_revision_that_there_is_none_of() -> None:
 
 @pytest.mark.parametrize("given", ["=x", "", "NO_SUCH_VARIABLE_HERE"])
 def test_variable_without_a_name_or_a_value(given: str) -> None:
-    """A token that silently stays empty costs an hour."""
+    """A token that is empty without notice is hard to find."""
     assert "--env" in refused("inspect", "--env", given, "--", "true")
 
 
 def test_nothing_is_started_for_a_command_line_that_is_wrong(tmp_path: Path) -> None:
-    """A server may do things when it starts."""
+    """A server may have side effects when it starts."""
     beacon = tmp_path / "started"
     refused("call", "t", "{", "--", sys.executable, "-c", BEACON, str(beacon))
     assert not beacon.exists()
@@ -200,12 +200,12 @@ def test_nothing_is_started_for_a_command_line_that_is_wrong(tmp_path: Path) -> 
 
 
 def test_help_names_every_command_and_the_exit_statuses() -> None:
-    """Where people look first."""
+    """Users look in `--help` first."""
     done = sansmcp("--help")
 
     assert done.returncode == 0
     clients = ("inspect", "call", "read", "prompt", "request")
-    for name in (*clients, "tap", "lint", "explain", "demo", "serve-demo"):
+    for name in (*clients, "auth", "tap", "lint", "explain", "demo", "serve-demo"):
         assert f"\n    {name}" in done.stdout
         assert sansmcp(name, "--help").stdout.startswith(f"usage: sansmcp {name}")
     assert "exit status: 0" in done.stdout
@@ -214,7 +214,7 @@ def test_help_names_every_command_and_the_exit_statuses() -> None:
 
 
 def test_options_are_not_guessed() -> None:
-    """An abbreviation that works today means something else when there is one more option."""
+    """An abbreviation that works today may mean another option later."""
     assert "unrecognized arguments: --tim" in refused("inspect", "--tim", "5", "--", "true")
 
 
@@ -245,14 +245,14 @@ def test_without_trio_it_says_what_to_install(line: list[str]) -> None:
 
 
 def test_others_are_watched_without_trio_and_rich(tmp_path: Path) -> None:
-    """A tap stands where a server is started, in an environment that may have nothing else."""
+    """A tap runs where a server is started, in an environment that may have no extras."""
     capture = tmp_path / "capture"
     assert without("trio", "tap", "--jsonl", str(capture), "--", "true").returncode == 0
     assert without("trio", "lint", str(capture)).returncode == 0
 
 
 def test_only_servers_on_http_need_h11() -> None:
-    """What talks to a process does without it, and the others say what to install."""
+    """Commands on a process must work without h11, and the others must say what to install."""
     assert without("h11", "call", "echo", '{"text": "x"}', "--", *DEMO).returncode == 0
     assert without("h11", "lint", "-").returncode == 3, "there is nothing in it"
     for line in (["inspect", "--url", "http://127.0.0.1:1/mcp"], ["tap", "http://127.0.0.1:1/"]):
@@ -262,7 +262,7 @@ def test_only_servers_on_http_need_h11() -> None:
 
 
 def test_rules_are_explained_without_trio_and_rich() -> None:
-    """The sentence behind a complaint needs neither a process nor colours."""
+    """`explain` needs neither a process nor colours."""
     assert without("trio", "explain", "CANC-004").returncode == 0
     done = subprocess.run(
         [*WITHOUT_RICH, "explain", "CANC-004"], capture_output=True, text=True, timeout=60

@@ -53,7 +53,16 @@ def read_object(given: str) -> JSONObject:
     return object_of(value)
 
 
-def _read(given: str) -> tuple[str, str]:
+def read_text(given: str) -> str:
+    """The text in a file (`@file`) or on standard input (`-`).
+
+    Raises:
+        UsageError: It cannot be read.
+    """
+    return _read(given, "the text")[0]
+
+
+def _read(given: str, what: str = "the JSON") -> tuple[str, str]:
     if given == "-":
         return _decode(sys.stdin.buffer.read(), "standard input"), "standard input"
     if given.startswith("@"):
@@ -62,11 +71,11 @@ def _read(given: str) -> tuple[str, str]:
             data = Path(path).read_bytes()
         except OSError as error:
             raise UsageError(
-                f"the JSON cannot be read from {path!r}: {error.strerror}",
+                f"{what} cannot be read from {path!r}: {error.strerror}",
                 "@ is followed by the name of a file; JSON itself is given without it",
             ) from None
         except ValueError as error:  # a NUL in the name
-            raise UsageError(f"the JSON cannot be read from {path!r}: {error}") from None
+            raise UsageError(f"{what} cannot be read from {path!r}: {error}") from None
         return _decode(data, path), path
     return check_text(given, "the JSON"), "the argument"
 
@@ -167,6 +176,16 @@ def seconds(given: str) -> float:
     if not value > 0:
         raise argparse.ArgumentTypeError(f"seconds are a number greater than 0, not {given!r}")
     return value
+
+
+def task_time(given: str) -> bool | float:
+    """The seconds for which a task is to be kept; True: that is not said. The type of an option."""
+    if not given:
+        return True
+    time = seconds(given)
+    if time == math.inf:
+        raise argparse.ArgumentTypeError("a task is kept for a number of seconds, not for inf")
+    return time
 
 
 def check_url(given: str) -> str:

@@ -8,7 +8,12 @@ import math
 import signal
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    aclosing,
+    asynccontextmanager,
+    contextmanager,
+)
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -18,20 +23,25 @@ import trio
 from sansmcp import ALL_REVISIONS, MODERN_REVISIONS, Config, JSONObject, JSONValue, Peer
 from sansmcp.http import ClientEndpoint
 
-from .._common.errors import check_extra
+from .._common.errors import TaskCancelledError, TaskLost, check_extra
 from .._common.http_client_settings import proxy_of
+from .._common.trace import HTTPClientTrace
+from ..oauth import OAuth
 from ..trio import (
     DEFAULT_PROBE_TIMEOUT,
     DEFAULT_REQUEST_TIMEOUT,
     DEFAULT_START_TIMEOUT,
     Client,
+    ClientTask,
     connect_http,
     connect_stdio,
 )
 from ._arguments import DEFAULT_MAX_MESSAGE_BYTES, check_url, environment, headers
 from ._diagnosis import Context, Reported, explain, interrupted
-from ._errors import Advised, Failure, OutputFailed, UsageError
+from ._errors import Advised, Failure, OutputFailed, TaskProblem, UsageError
 from ._output.output import Output
+from ._output.printing import Label
+from ._output.visible import shortened
 from ._server_watch import Watch
 from ._values import member
 
@@ -39,6 +49,7 @@ _INFO: Final[JSONObject] = {"name": "sansmcp", "version": version("sansmcp")}
 _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 _LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 _DEFAULT_LOG_LEVEL: Final = "info"
+_LONGEST_STATUS: Final = 400
 _PROBE_PART: Final = 1 / 3
 """At most so much of the time to start is for server/discover: the rest is for initialize."""
 _ONE_WISH_SECONDS: Final = 1.0
@@ -59,7 +70,10 @@ class Settings:
         quiet: Do not show what the server writes to standard error, logs and notifies.
         log_level: The least severe log messages to ask for; None: nothing was said about it.
         max_message_bytes: The longest answer that is read.
+        auth: How it is authorized; None: by the headers, if at all.
+        trace: Gets the events of a conversation over HTTP.
         checked: Whether params and results must have the members that their method demands.
+        shows_tasks: Whether the command shows the states of tasks.
     """
 
     url: str | None
@@ -72,9 +86,12 @@ class Settings:
     log_level: str | None
     max_message_bytes: int
     checked: bool
+    auth: OAuth | None = attrs.field(default=None, repr=False)
+    trace: HTTPClientTrace | None = attrs.field(default=None, repr=False)
+    shows_tasks: bool = False
 
     @classmethod
-    def from_options(cls, options: argparse.Namespace) -> Settings:
+    def from_options(cls, options: argparse.Namespace, auth: OAuth | None) -> Settings:
         """The settings of the command line.
 
         Raises:
@@ -83,6 +100,8 @@ class Settings:
         """
         url = None if options.url is None else check_url(options.url)
         fields = headers(options.header)
+        if auth is not None and any(name.lower() == "authorization" for name, _ in fields):
+            raise UsageError("a header Authorization and a token that is stored exclude each other")
         if url is not None:
             if proxy_of(url) is not None:
                 check_extra("httpx", "httpx2")
@@ -102,17 +121,28 @@ class Settings:
             max_message_bytes=options.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES,
             # `request` sends what it is given, and shows what comes: a fault may be the point.
             checked=options.name != "request",
+            auth=auth,
+            shows_tasks=options.name == "tasks" or getattr(options, "task", None) is not None,
         )
 
 
 class ServerConversation:
-    """A client that shows the events of a conversation on standard error."""
+    """A client that shows the events of a conversation on standard error.
+
+    Attributes:
+        method: The request that is open, or was sent last; None: there was none.
+        ended_task: What has become of a task that was followed when a signal came; None: there was
+            none.
+        output: The streams to print on.
+    """
 
     def __init__(self, client: Client, settings: Settings, output: Output, watch: Watch) -> None:
         self.method: str | None = None
+        self.ended_task: str | None = None
         self._client = client
         self._watch = watch
         self._timeout = settings.timeout
+        self._quiet = settings.quiet
         self._log_level = None if settings.quiet else settings.log_level or _DEFAULT_LOG_LEVEL
         self._says_level_first = settings.log_level is not None and not settings.quiet
         self.output: Final = output
@@ -144,6 +174,64 @@ class ServerConversation:
                 on_progress=progress.show,
             )
 
+    @asynccontextmanager
+    async def started_task(
+        self, method: str, params: JSONObject, task: bool | float
+    ) -> AsyncGenerator[ClientTask, None]:
+        """Send a request that may become a task, and show progress for the time of a block.
+
+        The task is cancelled if the block is.
+
+        Args:
+            method: The method.
+            params: Its params.
+            task: The seconds for which the server is to keep the task; True: that is not said.
+        """
+        await self._wish_for_logs()
+        self.method = method
+        with self.output.progress() as progress:
+            started = await self._client.start_task(
+                method,
+                params,
+                task=task,
+                timeout=self._timeout,
+                log_level=self._level_for(params),
+                on_progress=progress.show,
+            )
+            try:
+                yield started
+            except trio.Cancelled:
+                with trio.CancelScope(shield=True):
+                    if await started.cancel():
+                        self.ended_task = "was cancelled, and the server was told so"
+                raise
+
+    async def resume_task(self, task_id: str, method: str) -> ClientTask:
+        """Follow a task of another conversation; it goes on if this one ends.
+
+        Raises:
+            TaskProblem: The server does not know the task.
+        """
+        self.method = method
+        with _task_problems():
+            resumed = await self._client.resume_task(task_id, method, timeout=self._timeout)
+        self.ended_task = "goes on at the server"
+        return resumed
+
+    async def result_of(self, task: ClientTask, *, quiet: bool = False) -> JSONObject:
+        """Wait for the result of a task, and show its states meanwhile, unless `quiet`.
+
+        Raises:
+            TaskProblem: The server does not know the task any more, or has cancelled it.
+        """
+        async with aclosing(task.updates()) as updates:
+            async for update in updates:
+                if not (quiet or self._quiet):
+                    text = ", ".join(part for part in (update.status, update.message) if part)
+                    self.output.line(Label.TASK, shortened(text, _LONGEST_STATUS))
+        with _task_problems():
+            return await task.result()
+
     def _level_for(self, params: JSONObject | None) -> str | None:
         """The log level for a request, if the revision has one there and the user gave none."""
         if self.peer.revision not in MODERN_REVISIONS or "logging" not in self.peer.capabilities:
@@ -170,22 +258,51 @@ class ServerConversation:
                 yield item
 
 
+@contextmanager
+def _task_problems() -> Generator[None, None, None]:
+    """Say what has become of a task that has no result.
+
+    Raises:
+        TaskProblem: In the place of the exceptions of the client.
+    """
+    try:
+        yield
+    except TaskLost as error:
+        raise TaskProblem(f"has no such task: {error}", kind="no-task") from None
+    except TaskCancelledError:
+        text = "has no result: the task was cancelled"
+        raise TaskProblem(text, kind="task-cancelled") from None
+
+
 Work = Callable[[ServerConversation], Awaitable[int]]
 
 
-def converse(settings: Settings, output: Output, work: Work) -> int:
+Described = Callable[[Exception], JSONObject | None]
+"""Gives the document for a failure, where it is not the usual one."""
+
+
+def converse(
+    settings: Settings, output: Output, work: Work, described: Described | None = None
+) -> int:
     """Start the server, call `work` with a client, end the server, and return the exit status."""
-    return trio.run(_Run(settings, output, work).run)
+    return trio.run(_Run(settings, output, work, described).run)
 
 
 class _Run:
-    def __init__(self, settings: Settings, output: Output, work: Work) -> None:
+    def __init__(
+        self, settings: Settings, output: Output, work: Work, described: Described | None
+    ) -> None:
         self._settings = settings
         self._output = output
         self._work = work
         self._watch = Watch(
-            output, quiet=settings.quiet, max_message_bytes=settings.max_message_bytes
+            output,
+            quiet=settings.quiet,
+            max_message_bytes=settings.max_message_bytes,
+            shows_tasks=settings.shows_tasks,
         )
+        self._described = described
+        self._document: JSONObject | None = None  # of the failure
         self._scope = trio.CancelScope()
         self._conversation: ServerConversation | None = None
         self._signal: int | None = None
@@ -200,7 +317,7 @@ class _Run:
                 if not isinstance(outcome, Failure):
                     return outcome
                 try:
-                    self._output.failure(outcome)
+                    self._output.failure(outcome, self._document)
                 except OutputFailed as error:
                     return self._undeliverable(error) or outcome.status
                 return outcome.status
@@ -252,7 +369,7 @@ class _Run:
                     )
                     try:
                         outcome = await self._work(self._conversation)
-                    except Advised as error:
+                    except (Advised, TaskProblem) as error:
                         failed = error
                     except OutputFailed as error:
                         outcome = self._undeliverable(error)
@@ -280,7 +397,12 @@ class _Run:
             "probe_timeout": min(DEFAULT_PROBE_TIMEOUT, start_timeout * _PROBE_PART),
         }
         if settings.url is not None:
-            return connect_http(settings.url, headers=settings.headers, **common)
+            given: Any = {
+                "headers": settings.headers,
+                "auth": settings.auth,
+                "trace": settings.trace,
+            }
+            return connect_http(settings.url, **given, **common)
         return connect_stdio(
             settings.command,
             trace=watch,
@@ -290,6 +412,8 @@ class _Run:
         )
 
     def _explained(self, error: Exception) -> Failure:
+        if self._described is not None:
+            self._document = self._described(error)
         if isinstance(error, Advised):
             failure = explain(error.error, attrs.evolve(self._context(), method=error.method))
             hints = error.hints or failure.hints
@@ -309,6 +433,7 @@ class _Run:
             watch=self._watch,
             method=method,
             peer=None if self._conversation is None else self._conversation.peer,
+            ended_task=None if self._conversation is None else self._conversation.ended_task,
         )
 
 

@@ -14,7 +14,7 @@ from sansmcp import ALL_REVISIONS
 from .._demo.demo import Demo
 from .._demo.server import serve_demo, serve_demo_http
 from ._errors import OutputFailed, Status
-from ._output.output import give_up
+from ._output.output import drop_output
 
 if TYPE_CHECKING:
     from .._demo.http_demo import HTTPDemo
@@ -66,6 +66,6 @@ def _run(demo: Demo | HTTPDemo) -> int:
     try:
         print(demo.report(), flush=True)
     except OSError as error:
-        give_up(sys.stdout)
+        drop_output(sys.stdout)
         raise OutputFailed(error) from None
     return 0 if demo.passed else 1

@@ -24,6 +24,7 @@ from sansmcp import (
 )
 
 from .._common.errors import (
+    AuthorizationError,
     ConnectionLost,
     InvalidAnswer,
     PeerError,
@@ -31,12 +32,13 @@ from .._common.errors import (
     RequestTimeout,
     StartFailed,
 )
-from ._errors import Failure, Status
+from ._errors import Failure, Status, TaskProblem
 from ._output.visible import shortened
 from ._server_watch import TOO_LONG, Watch, is_too_long
 from ._values import array_of, as_text, member
 
 Reported = (
+    AuthorizationError,
     PeerError,
     RequestRefused,
     InvalidAnswer,
@@ -48,6 +50,15 @@ Reported = (
 )
 """Exceptions of a conversation that are not programming errors."""
 
+_TASKS: Final = "io.modelcontextprotocol/tasks"
+"""The extension for tasks."""
+_OF_THIS_PROCESS: Final = (
+    "it was started with this command, and knows only tasks that it has stored"
+)
+_OF_A_SESSION: Final = (
+    "in revision 2025-11-25 a server that does not know its users keeps tasks for a session, "
+    "and each command has a session of its own"
+)
 _WAIT: Final = "wants to be asked again in"
 """As the library says it, so that it is not said twice."""
 _PATH: Final = "make sure that the path of the URL is that of its endpoint, such as /mcp"
@@ -71,6 +82,7 @@ class Context:
         watch: The trace of the conversation.
         method: The request that failed; None: the conversation was not open yet.
         peer: The name and version of the server, if they are known.
+        ended_task: What has become of the task of the request; None: it has none.
     """
 
     url: str | None
@@ -80,6 +92,7 @@ class Context:
     watch: Watch
     method: str | None = None
     peer: Peer | None = None
+    ended_task: str | None = None
 
     @property
     def server(self) -> str:
@@ -118,6 +131,10 @@ def server_name(command: Sequence[str]) -> str:
 def explain(error: BaseException, context: Context) -> Failure:
     """The failure for an exception of `Reported`."""
     match error:
+        case TaskProblem():
+            return _no_result(error, context)
+        case AuthorizationError():
+            return _not_authorized(error, context)
         case RequestTimeout():
             return _timed_out(context)
         case RequestRefused():
@@ -140,10 +157,22 @@ def explain(error: BaseException, context: Context) -> Failure:
             raise error
 
 
+def _no_result(error: TaskProblem, context: Context) -> Failure:
+    hints = error.hints
+    if error.kind == "no-task":
+        if context.url is None:
+            hints = (*hints, _OF_THIS_PROCESS)
+        elif context.peer is not None and context.peer.revision in LEGACY_REVISIONS:
+            hints = (*hints, _OF_A_SESSION)
+    return Failure(kind=error.kind, text=f"{context.server} {error}", hints=hints)
+
+
 def interrupted(number: int, context: Context) -> Failure:
     """The failure of a command that was ended by a signal."""
     if context.peer is None:
         text = f"before {context.server} had answered {context.question}"
+    elif context.ended_task is not None:
+        text = f"the task of {context.question} {context.ended_task}"
     elif context.url is not None:
         text = f"{context.question} was given up"
     elif context.watch.said_cancelled:
@@ -170,6 +199,8 @@ def _unreachable(error: ConnectionLost, context: Context) -> Failure:
 
 def _refused(error: RequestRefused, context: Context) -> Failure:
     """The server has answered with a status instead of a message."""
+    if isinstance(error.__cause__, AuthorizationError):
+        return _not_authorized(error.__cause__, context)
     wants = [
         " ".join([each.scheme, *(f'{name}="{value}"' for name, value in each.parameters.items())])
         for each in error.challenges
@@ -182,7 +213,7 @@ def _refused(error: RequestRefused, context: Context) -> Failure:
             kind="unauthorized",
             text=f"{context.server} does not let you send {context.question} ({error.status})",
             details=tuple(details),
-            hints=("--header @FILE sends the fields of a file, such as Authorization: Bearer ...",),
+            hints=_login_hints(context),
             http_status=error.status,
             retry_after=error.retry_after,
         )
@@ -193,6 +224,23 @@ def _refused(error: RequestRefused, context: Context) -> Failure:
         hints=() if context.method or _is_busy(error) else (_PATH,),
         http_status=error.status,
         retry_after=error.retry_after,
+    )
+
+
+def _not_authorized(error: AuthorizationError, context: Context) -> Failure:
+    # Imported here: most failures have nothing to do with authorization.
+    from ._auth import failure_of
+
+    return failure_of(error, context.server)
+
+
+def _login_hints(context: Context) -> tuple[str, ...]:
+    """What to type where a server wants a token."""
+    url = without_query(context.url or "")
+    return (
+        f"sansmcp auth login {url} gets a token; --auth uses it",
+        f"sansmcp auth {url} shows each step, and where it stops",
+        "--header @FILE sends the fields of a file, such as Authorization: Bearer ...",
     )
 
 
@@ -333,6 +381,8 @@ def _answered_with_error(error: PeerError, context: Context) -> Failure:
         text += f"{error.message} {code}"
         if error.code == ErrorCode.METHOD_NOT_FOUND:
             hints.append("sansmcp inspect shows what the server offers")
+        elif _wants_tasks(error):
+            hints.append("it answers this request with a task only: --task")
         elif error.code == ErrorCode.MISSING_CLIENT_CAPABILITY:
             hints.append("it wants to ask the client something, and this command answers nothing")
         kind = "peer-error"
@@ -347,6 +397,12 @@ def _answered_with_error(error: PeerError, context: Context) -> Failure:
         http_status=error.status,
         retry_after=error.retry_after,
     )
+
+
+def _wants_tasks(error: PeerError) -> bool:
+    """Whether the server demands that the client takes tasks."""
+    needed = member(member(error.data, "requiredCapabilities"), "extensions")
+    return error.code == ErrorCode.MISSING_CLIENT_CAPABILITY and member(needed, _TASKS) is not None
 
 
 def _supported(data: object) -> str | None:
@@ -399,6 +455,13 @@ def _not_sent(error: LocalProtocolError, context: Context) -> Failure:
             text=f"not sent to {context.server}: {error.text}",
             rule=error.rule,
             hints=tuple(f"--revision {name} has it" for name in elsewhere[-1:]),
+        )
+    if error.rule == "TASK-002":
+        return Failure(
+            kind="not-offered",
+            text=f"not sent to {context.server}: {error.text}",
+            rule=error.rule,
+            hints=("leave --task out: this server makes no tasks",),
         )
     declared = () if context.peer is None else (declares(context.peer.capabilities),)
     return Failure(

@@ -90,3 +90,18 @@ class Advised(Exception):
         self.error: Final = error
         self.method: Final = method
         self.hints: Final = hints
+
+
+class TaskProblem(Exception):
+    """Raised for a task that has no result, or is not there.
+
+    Args:
+        text: What is said of the server, which is the subject of the sentence.
+        hints: As in `Failure`.
+        kind: As in `Failure`.
+    """
+
+    def __init__(self, text: str, *hints: str, kind: str) -> None:
+        super().__init__(text)
+        self.kind: Final = kind
+        self.hints: Final = hints

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Final
 
 import attrs
@@ -15,7 +16,8 @@ from .._common.errors import ConnectionLost, InvalidAnswer, PeerError, RequestTi
 from ._conversation import ServerConversation, Work
 from ._errors import Advised, Status
 from ._output import views
-from ._output.printing import Block, Label
+from ._output.output import Output
+from ._output.printing import Block, Body, Label
 from ._values import array_of, as_text, member, object_of
 
 _LISTING_SECONDS: Final = 5.0
@@ -79,17 +81,46 @@ _OFFERS: Final[Mapping[str, _Offer]] = {
 }
 
 
-def call(tool: str, arguments: JSONObject | None) -> Work:
-    """Call a tool. If it fails, its content says why."""
+def call(
+    tool: str,
+    arguments: JSONObject | None,
+    task: bool | float | None = None,
+    *,
+    detach: bool = False,
+) -> Work:
+    """Call a tool. If it fails, its content says why.
+
+    Args:
+        tool: The name of the tool.
+        arguments: Its arguments.
+        task: The seconds for which a task is kept; True: the server decides; None: no task.
+        detach: Show the id of the task, and not its result.
+    """
+    # Without an argument on the command line too: some servers take no absent `arguments`.
+    params: JSONObject = {"name": tool, "arguments": arguments or {}}
+
+    async def as_task(conversation: ServerConversation, task: bool | float) -> JSONObject | None:
+        async with conversation.started_task("tools/call", params, task) as started:
+            if not detach:
+                return await conversation.result_of(started)
+            if started.id is None:
+                text = "the server has answered without a task: this is the result"
+                conversation.output.line(Label.WARNING, text)
+                return await started.result()
+            document: JSONObject = {"taskId": started.id}
+            conversation.output.result(document, iter((Body(started.id),)))
+            return None
 
     async def work(conversation: ServerConversation) -> int:
-        # Without an argument on the command line too: some servers take no absent `arguments`.
-        params = {"name": tool, "arguments": arguments or {}}
-        result = await _ask(conversation, "tools/call", params, tool)
-        conversation.output.result(result, views.tool_result(result))
-        if result.get("isError") is not True:
+        async with _advised(conversation, "tools/call", params, tool):
+            if task is None:
+                result = await conversation.request("tools/call", params)
+            elif (found := await as_task(conversation, task)) is None:
+                return Status.OK
+            else:
+                result = found
+        if show_tool_result(conversation.output, result, f"the tool {tool}"):
             return Status.OK
-        conversation.output.line(Label.ERROR, f"the tool {tool} says that it has failed (isError)")
         for hint in await _advice(conversation, "tools/call", tool, arguments or {}):
             conversation.output.line(Label.HINT, hint)
         return Status.TOOL_FAILED
@@ -97,11 +128,22 @@ def call(tool: str, arguments: JSONObject | None) -> Work:
     return work
 
 
+def show_tool_result(output: Output, result: JSONObject, tool: str) -> bool:
+    """Show the result of a tool, and return whether it has succeeded."""
+    output.result(result, views.tool_result(result))
+    if result.get("isError") is not True:
+        return True
+    output.line(Label.ERROR, f"{tool} says that it has failed (isError)")
+    return False
+
+
 def read(uri: str) -> Work:
     """Read a resource."""
 
     async def work(conversation: ServerConversation) -> int:
-        result = await _ask(conversation, "resources/read", {"uri": uri}, uri)
+        params: JSONObject = {"uri": uri}
+        async with _advised(conversation, "resources/read", params, uri):
+            result = await conversation.request("resources/read", params)
         conversation.output.result(result, views.contents(result))
         return Status.OK
 
@@ -115,7 +157,8 @@ def prompt(name: str, arguments: JSONObject | None) -> Work:
         params["arguments"] = arguments
 
     async def work(conversation: ServerConversation) -> int:
-        result = await _ask(conversation, "prompts/get", params, name)
+        async with _advised(conversation, "prompts/get", params, name):
+            result = await conversation.request("prompts/get", params)
         conversation.output.result(result, views.prompt_result(result))
         return Status.OK
 
@@ -137,17 +180,18 @@ def request(method: str, params: JSONObject | None) -> Work:
     return work
 
 
-async def _ask(
+@asynccontextmanager
+async def _advised(
     conversation: ServerConversation, method: str, params: JSONObject, name: str
-) -> JSONObject:
+) -> AsyncGenerator[None, None]:
+    """Add hints from what the server lists to an error with which it answers in the block."""
     try:
-        return await conversation.request(method, params)
+        yield
     except PeerError as error:
         given = object_of(params.get("arguments"))
         if error.status in _BUSY or error.retry_after is not None:
             raise  # more requests are what such a server does not want
-        is_refused = error.code == ErrorCode.INVALID_PARAMS
-        hints = tuple(await _advice(conversation, method, name, given, is_refused=is_refused))
+        hints = tuple(await _advice(conversation, method, name, given, error.code))
         raise Advised(error, method, hints) from None
 
 
@@ -156,13 +200,12 @@ async def _advice(
     method: str,
     name: str,
     given: JSONObject,
-    *,
-    is_refused: bool = False,
+    code: int | None = None,
 ) -> list[str]:
     """Hints from the items that the server lists; none if it lists none.
 
-    Arguments that fit the server's description are not the cause, unless the server says so
-    (`is_refused`): a tool may fail for any reason of its own.
+    Arguments that fit the server's description are not the cause, unless the server says so with
+    the `code` of its error: a tool may fail for any reason of its own.
     """
     offer = _OFFERS[method]
     known: dict[str, object] = {}
@@ -173,7 +216,9 @@ async def _advice(
         except (PeerError, InvalidAnswer, RequestTimeout, ConnectionLost):
             pass
     if name in known:
-        if not is_refused and offer.fits(known[name], given):
+        if code == ErrorCode.METHOD_NOT_FOUND and method == "tools/call":
+            return _task_hints(name, known[name])
+        if code != ErrorCode.INVALID_PARAMS and offer.fits(known[name], given):
             return []
         arguments = offer.arguments(known[name])
         return [f"the {offer.word} {name} takes: {arguments}"] if arguments else []
@@ -185,3 +230,11 @@ async def _advice(
     names = list(known)[:_MOST_NAMES]
     more = f" and {len(known) - len(names)} more" if len(known) > len(names) else ""
     return [f"the server lists no {offer.word} {name}; it has {', '.join(names)}{more}"]
+
+
+def _task_hints(name: str, tool: object) -> list[str]:
+    """Hints for a tool that is not called in the way that the server has listed (2025-11-25)."""
+    support = member(member(tool, "execution"), "taskSupport")
+    if support == "required":
+        return [f"the tool {name} is called as a task only: --task"]
+    return [] if support == "optional" else [f"the tool {name} takes no tasks: leave --task out"]

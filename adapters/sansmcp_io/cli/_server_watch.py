@@ -27,6 +27,7 @@ _MOST_WARNINGS: Final = 20
 _LONGEST: Final = 2000
 _EXCERPT: Final = 100
 _CANCELLED: Final = b"notifications/cancelled"
+_TASK_STATUS: Final = "notifications/tasks/status"
 TOO_LONG: Final = "OWN-001"
 """The rule about messages that are longer than `max_message_bytes`."""
 _LIMIT: Final = "the limit of Config.max_message_bytes is "
@@ -77,11 +78,15 @@ class Watch:
         output: The streams to print on.
         quiet: Do not show what the server writes to standard error and its notifications.
         max_message_bytes: The longest message that is read.
+        shows_tasks: Whether the states of tasks are shown by the command itself.
     """
 
-    def __init__(self, output: Output, *, quiet: bool, max_message_bytes: int) -> None:
+    def __init__(
+        self, output: Output, *, quiet: bool, max_message_bytes: int, shows_tasks: bool = False
+    ) -> None:
         self._output = output
         self._quiet = quiet
+        self._shows_tasks = shows_tasks
         self._most = max_message_bytes
         self._warned = 0
         self._rules: set[str] = set()
@@ -157,7 +162,7 @@ class Watch:
 
     def notified(self, method: str, params: JSONObject) -> None:
         """Show a notification: log messages are for people, and others may be, too."""
-        if self._quiet:
+        if self._quiet or (self._shows_tasks and method == _TASK_STATUS):
             return
         if method == "notifications/message":
             level, logger = as_text(params.get("level")), as_text(params.get("logger"))

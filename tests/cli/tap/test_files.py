@@ -1,4 +1,4 @@
-"""What `sansmcp tap` shows and records; the conversation does not depend on either."""
+"""The trace and the capture of `sansmcp tap`; the conversation does not depend on either."""
 
 import json
 import os
@@ -47,7 +47,8 @@ AGREED = (
 
 
 def replay(tmp_path: Path, server: bytes, *options: str | Path, client: bytes = b"") -> bytes:
-    """What a tap says in the end of a server that writes this; the bytes are checked on the way."""
+    """The standard error of a tap whose server writes these lines; the passed bytes are checked
+    too."""
     script = tmp_path / "script"
     script.write_bytes(server)
     capture = tmp_path / "capture.jsonl"
@@ -75,7 +76,7 @@ class Conversation:
         say(self.process, line)
 
     def server(self, line: bytes) -> None:
-        """Have the server write this; the order to do so is a line of the client's, too."""
+        """Let the server write this line; the order to do so is a line of the client, too."""
         say(self.process, b"= " + line)
         assert hear(self.process, len(line)) == line
 
@@ -91,8 +92,36 @@ class Conversation:
         return text
 
 
+def test_trace_shows_each_change_of_a_task() -> None:
+    """The life of a task is spread over many messages: each change must have a line."""
+    stamp = b"2027-01-15T08:00:00Z"
+    task = b'"taskId":"t\\u001b","createdAt":"%b","lastUpdatedAt":"%b","ttl":null' % (stamp, stamp)
+    status = (
+        b'{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"status":"%b",%b}}\n'
+    )
+    talk = Conversation()
+    talk.client(INITIALIZE)
+    talk.server(
+        AGREED.replace(b'"tools":{}', b'"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}')
+    )
+    talk.client(INITIALIZED)
+    talk.client(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","task":{}}}\n')
+    talk.server(b'{"jsonrpc":"2.0","id":1,"result":{"task":{"status":"working",%b}}}\n' % task)
+    for each in (b"working", b"failed", b"completed"):
+        talk.server(status % (each, task))
+    text = talk.end()
+
+    assert text.count(" - task ") == 2
+    for expected in (
+        '          - task "t\\u001b" of the server: working\n',
+        '          - task "t\\u001b" of the server: failed\n',
+        "          ! TASK-018 MUST NOT server: a task is completed after it was failed\n",
+    ):
+        assert expected in text
+
+
 def test_trace_shows_each_message_and_what_is_wrong_with_it() -> None:
-    """One line a message, in order, with its number; below it the rule that it breaks."""
+    """Each message must be one numbered line in order, followed by the rules that it breaks."""
     talk = Conversation()
     talk.client(INITIALIZE)
     talk.server(AGREED)
@@ -133,7 +162,8 @@ def test_trace_shows_each_message_and_what_is_wrong_with_it() -> None:
 
 
 def test_trace_goes_to_a_file_that_others_cannot_read(tmp_path: Path) -> None:
-    """Editors show no standard error; and what passes may be confidential."""
+    """Editors hide standard error, so the trace may go to a file, which may hold confidential
+    messages."""
     trace, capture = tmp_path / "trace", tmp_path / "capture"
     trace.write_text("an old one")
     done = run(["cat"], "--trace", trace, "--jsonl", capture, stdin=INITIALIZE + b"caf\xc3\xa9\n")
@@ -147,7 +177,8 @@ def test_trace_goes_to_a_file_that_others_cannot_read(tmp_path: Path) -> None:
 
 
 def test_quiet_tap_shows_the_summary_only() -> None:
-    """Each rule once for each side, with the first place; a rule to look up; what was slow."""
+    """The summary must have each rule once per side with its first place, and the slow
+    responses."""
     done = run(["cat"], "--quiet", stdin=b"one\n" + b"two\n" * 2)
 
     lines = done.stderr.decode().splitlines()
@@ -175,7 +206,8 @@ def test_summary_of_a_conversation_without_faults() -> None:
 
 
 def test_summary_names_slow_answers_and_what_was_not_judged() -> None:
-    """The slowest three of those that took more than a second, and why less was judged."""
+    """The summary must name the three slowest responses over a second, and why rules were not
+    judged."""
     talk = Conversation("--quiet")
     talk.client(b'{"jsonrpc":"2.0","id":1,"method":"server/discover"}\n')
     for number in range(2, 30):
@@ -195,7 +227,7 @@ def test_summary_names_slow_answers_and_what_was_not_judged() -> None:
 
 
 def test_capture_has_a_header_and_a_line_for_everything(tmp_path: Path) -> None:
-    """What its page promises to those who read it."""
+    """The capture must have the format that the documentation promises to its readers."""
     capture = tmp_path / "capture.jsonl"
     client = INITIALIZE + b"[1]\r\n" + b"t\xc3\xa9xt\n" + b"\xff\n" + b"end"
     run(["sh", "-c", "cat >&2; exit 3"], "--jsonl", capture, stdin=client)
@@ -223,7 +255,8 @@ def test_capture_has_a_header_and_a_line_for_everything(tmp_path: Path) -> None:
 
 
 def test_message_is_kept_as_it_was_written(tmp_path: Path) -> None:
-    """What is decoded and encoded again has other white space, numbers, escapes and members."""
+    """Decoding and encoding would change white space, numbers, escapes and members that occur
+    twice."""
     capture = tmp_path / "capture.jsonl"
     line = b'{ "a": 1.0e0 , "a":"\\u00e9\\ud800", "b": -0 }\n'
     run(["cat"], "--jsonl", capture, stdin=line)
@@ -233,7 +266,7 @@ def test_message_is_kept_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_line_without_an_end_is_kept_in_pieces(tmp_path: Path) -> None:
-    """A server that prints a disk image has not to fit into memory."""
+    """A server that prints a disk image must not fill the memory."""
     data = b"\xc3\xa9" * (9 * MIB) + b"\n" + AGREED
     text = replay(tmp_path, data, "--quiet")
 
@@ -244,7 +277,7 @@ def test_line_without_an_end_is_kept_in_pieces(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_replay_comes_to_the_same_findings(tmp_path: Path, seed: int) -> None:
-    """A capture is sent to those who can help; they must see what was seen here."""
+    """A capture that is sent to a helper must show the same findings as the tap."""
     rng = random.Random(seed)
     lines = [
         AGREED,
@@ -284,7 +317,7 @@ def test_replay_comes_to_the_same_findings(tmp_path: Path, seed: int) -> None:
     ],
 )
 def test_full_disk_is_told_once_and_harms_nobody(option: str, complaint: bytes) -> None:
-    """The conversation is worth more than what is kept of it."""
+    """A capture that cannot be written must not break the conversation."""
     data = b"{}\n" * 5_000
     done = run(["cat"], option, "/dev/full", "--quiet", stdin=data)
 
@@ -295,7 +328,7 @@ def test_full_disk_is_told_once_and_harms_nobody(option: str, complaint: bytes) 
 
 
 def test_full_disk_in_the_middle_leaves_a_capture_that_can_be_read(tmp_path: Path) -> None:
-    """Up to there; and the failure is told when it happens, not in the end."""
+    """The capture must be readable up to the failure, which is reported when it happens."""
     capture = tmp_path / "capture.jsonl"
 
     def limit() -> None:
@@ -316,7 +349,7 @@ def test_full_disk_in_the_middle_leaves_a_capture_that_can_be_read(tmp_path: Pat
 
 @pytest.mark.parametrize("option", ["--jsonl", "--trace"])
 def test_file_that_cannot_be_opened_starts_nothing(tmp_path: Path, option: str) -> None:
-    """A mistake in the command line is told at once, before a server does anything."""
+    """A mistake in the command line must be reported before a server runs."""
     beacon = tmp_path / "started"
     done = run(["touch", beacon], option, "no/such/folder")
 
@@ -342,7 +375,7 @@ def test_file_that_cannot_be_opened_starts_nothing(tmp_path: Path, option: str) 
 def test_file_that_is_something_else_already_is_a_mistake(
     tmp_path: Path, options: tuple[str, ...], redirection: str, complaint: str
 ) -> None:
-    """Two that write to one place leave a heap of pieces, or end the conversation."""
+    """Two streams in one file would mix their lines, or end the conversation."""
     old = tmp_path / "old"
     old.write_text("what was there\n")
     line = shlex.join(map(str, tapped(["touch", "started"], *options)))
@@ -362,7 +395,7 @@ def test_file_that_is_something_else_already_is_a_mistake(
 
 
 def test_device_may_be_many_things() -> None:
-    """`/dev/null` keeps nothing apart that could be mixed up."""
+    """`/dev/null` keeps nothing, so several streams may go there."""
     done = run(["cat"], "--trace", "/dev/null", "--jsonl", "/dev/null", stdin=b"{}\n")
 
     assert done.returncode == 0
@@ -370,8 +403,8 @@ def test_device_may_be_many_things() -> None:
 
 
 def test_nobody_has_to_read_the_trace() -> None:
-    """A client that does not look at standard error must not be stopped by what is written there;
-    when it looks at last, it learns what it has missed."""
+    """A client that does not read standard error must not block the conversation; a later reader
+    must see how many lines are missing."""
     data = b'{"jsonrpc":"2.0","method":"x","params":{"x":"%b"}}\n' % (b"x" * 100)
     seen: list[bytes] = []
 
@@ -401,7 +434,7 @@ def test_nobody_has_to_read_the_trace() -> None:
 
 
 def test_slow_reader_of_the_trace_gets_the_summary(tmp_path: Path) -> None:
-    """It is what most users want of a tap, and comes when the most is waiting."""
+    """Most users need the summary, which comes when the most output is waiting."""
     data = b'{"jsonrpc":"2.0","method":"x","params":{"x":"%b"}}\n' % (b"x" * 100)
     seen = b""
     capture = tmp_path / "capture.jsonl"
@@ -425,7 +458,8 @@ def test_slow_reader_of_the_trace_gets_the_summary(tmp_path: Path) -> None:
 
 
 def test_slow_reader_of_the_capture_gets_all(tmp_path: Path) -> None:
-    """A program that packs it, say: as long as it goes on, it is waited for."""
+    """A slow reader of the capture, such as a compressor, must be waited for as long as it
+    reads."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     seen: list[bytes] = []
@@ -461,7 +495,7 @@ def test_slow_reader_of_the_capture_gets_all(tmp_path: Path) -> None:
 
 
 def test_nobody_has_to_take_the_capture(tmp_path: Path) -> None:
-    """It may go to a program that has stopped; then it ends, and says so."""
+    """The capture must end with a message if the program that reads it has stopped."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -475,7 +509,7 @@ def test_nobody_has_to_take_the_capture(tmp_path: Path) -> None:
 
 
 def test_want_of_memory_ends_the_watching_only() -> None:
-    """A message may be small as text and large as objects: it passes all the same."""
+    """A message that is too large to be decoded must still be passed on."""
     data = b"[" + b"[],[],[],[]," * (MIB) + b"1]\n"
 
     def limit() -> None:
@@ -489,7 +523,7 @@ def test_want_of_memory_ends_the_watching_only() -> None:
 
 
 def test_summary_that_fails_spoils_nothing_else(tmp_path: Path) -> None:
-    """Neither the exit status of the server nor what was kept until then."""
+    """A failing summary must change neither the exit status nor the capture."""
     capture = tmp_path / "capture.jsonl"
     code = (
         "import sys; from sansmcp import Observer; from sansmcp_io.cli import main\n"

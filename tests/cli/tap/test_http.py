@@ -1,4 +1,4 @@
-"""`sansmcp tap URL` changes nothing for client and server but the address."""
+"""`sansmcp tap URL` changes nothing for client and server except the address."""
 
 import gzip
 import re
@@ -29,14 +29,14 @@ Serve = Callable[[socket.socket], None]
 
 
 def request(method: str = "POST", body: bytes = b"", *fields: str, target: str = "/mcp") -> bytes:
-    """A request as somebody may write it, with odd spelling and order."""
+    """A request with unusual spelling and order of headers."""
     length = (f"CONTENT-length: {len(body)}",) if body else ()
     lines = (f"{method} {target} HTTP/1.1", "X-First:  1", "hOst: localhost", *fields, *length)
     return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n" + body
 
 
 def response(*pieces: bytes, status: str = "200 OK", fields: str = "") -> bytes:
-    """A response in chunks, without their end."""
+    """A response in chunks, without the last one."""
     head = f"HTTP/1.1 {status}\r\nTransfer-Encoding: chunked\r\n{fields}\r\n".encode()
     return head + b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
 
@@ -47,7 +47,7 @@ EVENTS = "Content-Type: text/event-stream\r\n"
 
 
 def hear(peer: socket.socket, count: int) -> bytes:
-    """So many bytes; fewer if it ends."""
+    """Read this number of bytes; fewer if the connection ends."""
     data = b""
     while len(data) < count and (more := peer.recv(count - len(data))):
         data += more
@@ -60,7 +60,7 @@ def hear_all(peer: socket.socket) -> bytes:
 
 @contextmanager
 def server(serve: Serve) -> Generator[int]:
-    """A server that is a few lines, for one connection after the other."""
+    """A server that runs these lines for one connection after the other."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(SECONDS)
 
@@ -80,7 +80,7 @@ def server(serve: Serve) -> Generator[int]:
 
 
 class Tap:
-    """One that runs."""
+    """A tap that runs."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -94,7 +94,7 @@ class Tap:
         return socket.create_connection(("127.0.0.1", self.port), SECONDS)
 
     def end(self) -> str:
-        """Ends it; returns what it wrote to standard error."""
+        """End the tap; returns its standard error."""
         self.process.send_signal(signal.SIGINT)
         _, error = self.process.communicate(timeout=SECONDS)
         assert self.process.returncode == 0, error
@@ -103,7 +103,7 @@ class Tap:
 
 @contextmanager
 def tap(port: int, *options: str | Path, scheme: str = "http", query: str = "") -> Generator[Tap]:
-    """A tap in front of what listens at that port."""
+    """A tap in front of the server at this port."""
     url = f"{scheme}://localhost:{port}/mcp{query}"
     process = subprocess.Popen(
         [BIN, "tap", url, *options],
@@ -123,7 +123,7 @@ def tap(port: int, *options: str | Path, scheme: str = "http", query: str = "") 
 
 
 def test_bytes_pass_unchanged_but_for_the_host() -> None:
-    """Spelling, order, chunks and trailers: the fault that is looked for may be in any of them."""
+    """The fault that a user looks for may be in spelling, order, chunks or trailers."""
     body = bytes(range(256)) * 300
     asked = request("POST", body, "tRaiLer:x  ") + request("GET")
     answer = response(b"a", b"bc", fields="x:  Y\r\nX: z\r\n") + b"0;e=1\r\nT: 1\r\n\r\n"
@@ -141,7 +141,7 @@ def test_bytes_pass_unchanged_but_for_the_host() -> None:
 
 
 def test_nothing_waits_for_the_end_of_anything() -> None:
-    """Half a head, half a chunk, half an event: who hangs must be seen to hang."""
+    """A peer that stops in a head, chunk or event must look the same through the tap."""
     pieces = [b"HTTP/1.1 200 O", b"K\r\nTransfer-Encoding: chunked\r\n\r\n", b"5\r\nda", b"ta:\r\n"]
     go_on = threading.Semaphore(0)
 
@@ -159,7 +159,7 @@ def test_nothing_waits_for_the_end_of_anything() -> None:
 
 
 def test_body_of_a_request_is_passed_on_before_its_end() -> None:
-    """A server may refuse it when it has seen enough."""
+    """A server may refuse a body before its end."""
     whole = request("POST", b"x" * 1_000_000)
     answer = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -175,7 +175,7 @@ def test_body_of_a_request_is_passed_on_before_its_end() -> None:
 
 
 def test_what_is_no_http_passes_all_the_same() -> None:
-    """A client may complain about it, in its own words."""
+    """Invalid HTTP must reach the client, which may report it in its own words."""
 
     def serve(peer: socket.socket) -> None:
         hear(peer, 10)
@@ -191,7 +191,8 @@ def test_what_is_no_http_passes_all_the_same() -> None:
 
 @pytest.mark.parametrize("is_half", [True, False])
 def test_end_of_a_client_is_passed_on(is_half: bool) -> None:
-    """In 2026-07-28 that is how a request is cancelled; others still wait for their answer."""
+    """In 2026-07-28 a disconnect cancels a request, and other requests still wait for their
+    responses."""
     gone = threading.Event()
 
     def serve(peer: socket.socket) -> None:
@@ -214,7 +215,7 @@ def test_end_of_a_client_is_passed_on(is_half: bool) -> None:
 
 
 def test_end_of_a_server_is_passed_on(tmp_path: Path) -> None:
-    """In the middle of a chunk, where it is no end of a message."""
+    """A connection that ends in the middle of a chunk must end for the client in the same way."""
     piece = response(b"data: 1\n\n", fields=EVENTS) + b"ff\r\nda"
     capture = tmp_path / "capture"
 
@@ -231,7 +232,7 @@ def test_end_of_a_server_is_passed_on(tmp_path: Path) -> None:
 
 
 def test_slow_client_slows_the_server() -> None:
-    """A tap that takes all there is grows without end, and hides that the client is slow."""
+    """A tap without back-pressure would fill its memory and hide that the client is slow."""
     total = 0
     stuck = threading.Event()
 
@@ -256,7 +257,7 @@ def test_slow_client_slows_the_server() -> None:
 
 @contextmanager
 def behind_tls(serve: Serve, certificate: str) -> Generator[int]:
-    """A server of a few lines that is spoken to by HTTPS."""
+    """A server that runs these lines behind TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
 
@@ -269,7 +270,7 @@ def behind_tls(serve: Serve, certificate: str) -> Generator[int]:
 
 
 def test_https_is_spoken_to_the_server(certificate: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And clients that leave are passed on, though TLS has no half of a connection."""
+    """A disconnect of the client must be passed on, although TLS cannot close one direction."""
     answer = response(b"data: 1\n\n" * 1000, fields=EVENTS)
     gone = threading.Event()
 
@@ -291,7 +292,7 @@ def test_https_is_spoken_to_the_server(certificate: str, monkeypatch: pytest.Mon
 def test_client_that_says_nothing_more_ends_nothing_else(
     certificate: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What comes after it has no exchange any more, and the tap saw nothing from there on."""
+    """Later exchanges on the connection were no longer seen by the tap."""
     full = threading.Event()
 
     def serve(peer: socket.socket) -> None:
@@ -317,7 +318,7 @@ def test_client_that_says_nothing_more_ends_nothing_else(
 
 
 def test_server_whose_certificate_is_unknown_is_not_spoken_to(certificate: str) -> None:
-    """What passes may be secret."""
+    """The messages may be secret, so an untrusted server must be refused."""
     heard: list[bytes] = []
     with (
         behind_tls(lambda peer: heard.append(hear(peer, 1)), certificate) as port,
@@ -344,7 +345,7 @@ def answered(tapped: Tap, data: bytes) -> h11.Response:
 
 
 def test_server_that_is_not_there_is_told_of() -> None:
-    """The client sees a gateway's answer, and the user sees why."""
+    """The client must get the response of a gateway, and the user must see the cause."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with tap(port) as tapped:
@@ -363,7 +364,7 @@ def test_server_that_is_not_there_is_told_of() -> None:
     ],
 )
 def test_request_that_is_not_for_the_server_is_refused(data: bytes, status: int) -> None:
-    """A page in a browser may lead its own name here; the server could not tell any more."""
+    """A web page may resolve its own name to this machine, and the server could no longer tell."""
     with server(lambda peer: None) as port, tap(port) as tapped:
         assert answered(tapped, data).status_code == status
         assert f"a request was answered with {status}" in tapped.end()
@@ -383,14 +384,14 @@ def test_request_that_is_not_for_the_server_is_refused(data: bytes, status: int)
     ],
 )
 def test_wrong_command_line_starts_nothing(arguments: list[str], complaint: str) -> None:
-    """The mistake is reported before a client could connect."""
+    """The mistake must be reported before a client can connect."""
     done = sansmcp("tap", *arguments)
     assert done.returncode == 2
     assert complaint in done.stderr
 
 
 def test_port_that_is_taken_is_told() -> None:
-    """Two taps cannot be in one place."""
+    """A second tap on one port must fail with a clear error."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = str(listener.getsockname()[1])
         done = sansmcp("tap", "http://127.0.0.1:1/mcp", "--port", port)
@@ -402,7 +403,7 @@ def test_port_that_is_taken_is_told() -> None:
 
 
 def test_secrets_are_not_kept(tmp_path: Path) -> None:
-    """A capture is made to be given to somebody."""
+    """A capture is made to be given to others."""
     capture = tmp_path / "capture"
 
     def serve(peer: socket.socket) -> None:
@@ -419,7 +420,7 @@ def test_secrets_are_not_kept(tmp_path: Path) -> None:
 
 
 def test_body_that_is_packed_is_read(tmp_path: Path) -> None:
-    """It passes as it is, and what is in it is judged."""
+    """A compressed body must pass unchanged, and its content must be judged."""
     capture = tmp_path / "capture"
     packed = gzip.compress(b'{"jsonrpc":"2.0","id":1}')
 
@@ -443,7 +444,8 @@ def test_body_that_is_packed_is_read(tmp_path: Path) -> None:
 
 
 def test_byte_order_mark_before_a_body_is_told() -> None:
-    """Neighbour of case c288: it passes as it is, and the JSON after it is judged."""
+    """Neighbour of case c288: the body must pass unchanged, and the JSON behind the mark be
+    judged."""
     mark = b"\xef\xbb\xbf"
 
     def serve(peer: socket.socket) -> None:
@@ -463,7 +465,7 @@ def test_byte_order_mark_before_a_body_is_told() -> None:
 
 
 def ignore(progress: float, total: float | None, text: str | None) -> None:
-    """Progress is asked for, so that it comes on a stream."""
+    """A handler of progress, whose token makes the response a stream."""
 
 
 async def handle(call: Call) -> Any:
@@ -480,7 +482,7 @@ async def handle(call: Call) -> Any:
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
 def test_tap_and_lint_find_the_same(tmp_path: Path, revision: str) -> None:
-    """A reader of the capture must see the same findings as the tap did."""
+    """A capture must have the findings that the tap had."""
     capture = tmp_path / "capture"
     error = trio.run(talk_through, capture, revision)
     rules = re.findall(r"^tap:   ([A-Z]+-\d+) ", error, re.M)
@@ -492,7 +494,7 @@ def test_tap_and_lint_find_the_same(tmp_path: Path, revision: str) -> None:
 
 
 async def talk_through(capture: Path, revision: str) -> str:
-    """Let client and server talk through a tap, and return what it has written."""
+    """Let client and server talk through a tap, and return its output."""
     async with serving(handle, capabilities={"tools": {}}) as found:
         with tap(found.port, "--jsonl", capture) as tapped:
             async with connect_http(tapped.url, info=INFO, revisions=[revision]) as client:

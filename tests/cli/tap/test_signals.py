@@ -21,7 +21,7 @@ COUNTS = (
 
 
 def test_signals_are_passed_on_once_each() -> None:
-    """A server that hears Ctrl-C twice may take the second one for impatience."""
+    """A server that gets Ctrl-C twice may take the second one for impatience."""
     with start(python(COUNTS), "--quiet") as process:
         assert hear(process, 6) == b"ready\n"
         for name in ("SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"):
@@ -33,7 +33,8 @@ def test_signals_are_passed_on_once_each() -> None:
 
 
 def test_signal_for_a_whole_group_is_heard_once() -> None:
-    """Clients end a server with all that it has started; the server is told by the tap alone."""
+    """Clients signal the whole process group, so the server must get the signal from the tap
+    alone."""
     with start(python(COUNTS), "--quiet", start_new_session=True) as process:
         assert hear(process, 6) == b"ready\n"
         os.killpg(process.pid, signal.SIGINT)
@@ -44,7 +45,7 @@ def test_signal_for_a_whole_group_is_heard_once() -> None:
 
 
 def test_ctrl_c_in_a_terminal_is_heard_once() -> None:
-    """Where a terminal sends it to everybody in the foreground."""
+    """A terminal sends Ctrl-C to all foreground processes."""
     terminal = Terminal(*tapped(python(COUNTS), "--quiet"))
     terminal.read_until("ready")
     terminal.press(b"\x03")
@@ -58,7 +59,7 @@ def test_ctrl_c_in_a_terminal_is_heard_once() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_server_that_a_signal_ends(number: signal.Signals) -> None:
-    """The tap dies of the same one, after it has said what there was to say."""
+    """The tap must print its summary, and then end by the signal that ended the server."""
     server = ["sh", "-c", "echo ready; exec sleep 60"]
     with start(server) as process:
         assert hear(process, 6) == b"ready\n"
@@ -78,7 +79,7 @@ def test_everybody_in_the_group_of_the_server_is_told() -> None:
 
 
 def test_signal_ends_a_tap_whose_client_does_not_read() -> None:
-    """What the server wrote may wait for a client, and not for one that wants it all to end."""
+    """Unsent output must not keep the tap alive after a signal."""
     server = python("import os; os.write(2, b'ready\\n'); os.write(1, b'x' * 10_000_000)")
     with start(server, "--quiet") as process:
         hear_error(process, "ready")
@@ -87,7 +88,7 @@ def test_signal_ends_a_tap_whose_client_does_not_read() -> None:
 
 
 def test_signal_that_is_ignored_stays_ignored() -> None:
-    """`nohup` and shells in the background say so to all that they start."""
+    """`nohup` and background shells set signals to be ignored for the programs that they start."""
     code = "import signal; print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
     done = run(
         python(code),
@@ -99,7 +100,7 @@ def test_signal_that_is_ignored_stays_ignored() -> None:
 
 
 def test_broken_pipe_is_no_signal_that_the_server_ignores() -> None:
-    """Python ignores it for itself; a server has to have it as any program has."""
+    """Python ignores SIGPIPE, but a server must start with the default action."""
     done = run(["grep", "SigIgn", "/proc/self/status"], "--quiet")
     ignored = int(done.stdout.split()[1], 16)
 

@@ -33,7 +33,7 @@ ODD = b"\xef\xbb\xbf{}\r\n\r\n\xff\xfe\x00\n[1, 2 ]\n\xc3\xa9\r{\n\n no newline"
 
 
 def test_bytes_pass_unchanged() -> None:
-    """Also those that are no messages: the fault that is looked for may be in any of them."""
+    """The fault that a user looks for may be in bytes that are no message."""
     data = ODD * 3 + random.Random(1).randbytes(300_000)
     done = run(["cat"], stdin=data)
 
@@ -42,7 +42,7 @@ def test_bytes_pass_unchanged() -> None:
 
 
 def test_large_messages_pass_unchanged(tmp_path: Path) -> None:
-    """Pictures travel as messages of megabytes, far more than a pipe holds."""
+    """Messages of megabytes, far more than a pipe holds, must pass unchanged."""
     capture = tmp_path / "capture.jsonl"
     data = b'{"jsonrpc":"2.0","method":"x","params":{"x":"%b"}}\n' % (b"x" * MIB)
     done = run(["cat"], "--jsonl", capture, stdin=data * 5)
@@ -53,7 +53,7 @@ def test_large_messages_pass_unchanged(tmp_path: Path) -> None:
 
 
 def test_nothing_waits_for_the_end_of_a_line() -> None:
-    """A server that prints half of a line and then hangs must look so to its client."""
+    """A server that prints half a line and then hangs must look so to its client."""
     with start(["cat"]) as process:
         for piece in (b"{", b'"a"', b": 1}\n"):
             say(process, piece)
@@ -64,7 +64,7 @@ def test_nothing_waits_for_the_end_of_a_line() -> None:
 
 
 def test_end_of_input_and_of_output_are_passed_on() -> None:
-    """Each ends by itself: a client may close its side first, a server may close its own."""
+    """A client may close its side first, or a server its own: each end is passed on by itself."""
     code = (
         "import os, sys; os.close(1); data = sys.stdin.buffer.read(); "
         "os.write(2, b'%d bytes' % len(data))"
@@ -79,7 +79,8 @@ def test_end_of_input_and_of_output_are_passed_on() -> None:
 
 
 def test_standard_error_is_not_touched(tmp_path: Path) -> None:
-    """Whatever a server writes there is for its client, colours and broken text included."""
+    """Standard error of a server, with colours and invalid text, must reach its client
+    unchanged."""
     code = "import os; os.write(2, b'\\x1b[31m\\xff red\\n' * 3 + b'no newline')"
     done = run(python(code), "--trace", tmp_path / "trace")
 
@@ -87,7 +88,7 @@ def test_standard_error_is_not_touched(tmp_path: Path) -> None:
 
 
 def test_what_a_server_inherits_is_handed_on() -> None:
-    """Variables, the directory, and descriptors that a shell has opened for it."""
+    """A server must inherit variables, the directory, and descriptors opened by a shell."""
     reading, writing = os.pipe()
     os.write(writing, b"from a descriptor")
     os.close(writing)
@@ -109,7 +110,7 @@ def test_what_a_server_inherits_is_handed_on() -> None:
 
 
 def test_server_is_not_read_faster_than_its_client_reads() -> None:
-    """A tap that takes all there is grows without end, and hides that the client is slow."""
+    """A tap without back-pressure would fill its memory and hide that the client is slow."""
     code = (
         "import os, select, sys; os.set_blocking(1, False); total = 0\n"
         "poller = select.poll(); poller.register(1, select.POLLOUT)\n"
@@ -132,7 +133,7 @@ ANSWERS_USR1_AND_READS_NOTHING = (
 
 
 def test_client_is_not_read_faster_than_its_server_reads() -> None:
-    """And what the server has to say still passes."""
+    """The output of the server must pass while its input is blocked."""
     with start(python(ANSWERS_USR1_AND_READS_NOTHING), "--quiet") as process:
         assert hear(process, 6) == b"ready\n"
         assert process.stdin is not None
@@ -144,7 +145,7 @@ def test_client_is_not_read_faster_than_its_server_reads() -> None:
 
 
 def test_descriptors_that_do_not_block_are_waited_for() -> None:
-    """The mode belongs to the pipe, and clients on an event loop may share theirs."""
+    """Clients on an event loop may share a pipe in non-blocking mode."""
     input_reading, input_writing = os.pipe()
     output_reading, output_writing = os.pipe()
     for descriptor in (input_reading, output_writing):
@@ -166,7 +167,8 @@ def test_descriptors_that_do_not_block_are_waited_for() -> None:
 
 
 def test_numbers_of_descriptors_may_be_large() -> None:
-    """A client that has thousands of files open may hand them on; `select` knows 1024."""
+    """A client with thousands of open files may pass them on; `select` fails for descriptors
+    above 1023."""
     code = (
         "import os, resource, sys\n"
         "most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
@@ -186,7 +188,7 @@ def test_numbers_of_descriptors_may_be_large() -> None:
 
 @pytest.mark.parametrize("status", [0, 7, 255])
 def test_exit_status_is_that_of_the_server(status: int) -> None:
-    """A client may start a server again, or not, for the sake of it."""
+    """A client may decide by the exit status whether to restart a server."""
     assert run(["sh", "-c", f"exit {status}"]).returncode == status
 
 
@@ -200,7 +202,7 @@ def test_signal_that_has_ended_the_server_ends_the_tap(number: int) -> None:
 
 
 def test_program_that_does_not_exist() -> None:
-    """As a shell says it, so that nobody takes it for the server's own end."""
+    """The exit status must be that of a shell, so that it is not taken for the server's own."""
     done = run(["no-such-server"])
 
     assert done.returncode == 127
@@ -210,7 +212,7 @@ def test_program_that_does_not_exist() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\x01\x02"])
 def test_file_that_is_no_program(tmp_path: Path, content: bytes) -> None:
-    """Not executable, or nothing that the system can run."""
+    """A file that is not executable or has an unknown format must be reported as a shell does."""
     script = tmp_path / "server"
     script.write_bytes(content)
     script.chmod(0o755 if content else 0o644)
@@ -222,12 +224,12 @@ def test_file_that_is_no_program(tmp_path: Path, content: bytes) -> None:
 
 
 def test_name_that_no_program_can_have() -> None:
-    """An empty word, from a variable that was not set."""
+    """The command may be an empty word, from a variable that was not set."""
     assert run([""]).returncode in (126, 127)
 
 
 def test_crash_of_the_server_loses_nothing(tmp_path: Path) -> None:
-    """What it wrote before is delivered and kept, and so is how it ended."""
+    """Output before a crash must be delivered and captured, together with the exit status."""
     capture = tmp_path / "capture.jsonl"
     code = (
         "import os; os.write(1, b'{}\\n' * 2_000 + b'{\"half\"'); input(); os.kill(os.getpid(), 9)"
@@ -247,7 +249,8 @@ def test_crash_of_the_server_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_what_a_server_leaves_behind_does_not_keep_the_tap() -> None:
-    """A process in the background holds the output open; without a tap nobody waits for it."""
+    """A background process holds the output open; without a tap the client would not wait for
+    it."""
     done = run(["sh", "-c", "sleep 60 2>&1 & echo $!"], "--quiet")
     pid = int(done.stdout)
     try:
@@ -261,7 +264,7 @@ def test_what_a_server_leaves_behind_does_not_keep_the_tap() -> None:
 
 
 def test_server_of_a_client_that_has_gone_gets_a_broken_pipe() -> None:
-    """As it would without a tap, even if its input stays open."""
+    """The server must get a broken pipe as without a tap, even if its input stays open."""
     code = (
         "import os, signal, time; signal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
         "while True: os.write(1, b'tick\\n'); time.sleep(0.01)"
@@ -276,7 +279,7 @@ def test_server_of_a_client_that_has_gone_gets_a_broken_pipe() -> None:
 
 
 def test_client_of_a_server_that_reads_no_more_gets_a_broken_pipe() -> None:
-    """It is told at the next write, and does not go on talking to a tap."""
+    """The client must get the error at its next write, as without a tap."""
     code = "import os, time; os.close(0); os.write(1, b'x'); time.sleep(60)"
     with start(python(code)) as process:
         assert hear(process, 1) == b"x"
@@ -288,7 +291,7 @@ def test_client_of_a_server_that_reads_no_more_gets_a_broken_pipe() -> None:
 
 
 def test_killed_client_ends_server_and_tap(tmp_path: Path) -> None:
-    """`kill -9` gives nobody a chance to say goodbye; all that there was is in the capture."""
+    """After `kill -9` of the client, server and tap must end, and the capture must be complete."""
     capture = tmp_path / "capture.jsonl"
     with start(["sleep", "60"], stdin=subprocess.PIPE) as client:
         server = subprocess.Popen(
@@ -311,7 +314,7 @@ def test_killed_client_ends_server_and_tap(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("descriptor", "output"), [("<", b"0\n"), (">", b""), ("2>", b"3\n")])
 def test_streams_that_are_closed(descriptor: str, output: bytes) -> None:
-    """By a parent that has no use for them: nothing of it reaches a file that took their place."""
+    """A parent may close standard streams: output must not go to a file that took their number."""
     done = subprocess.run(
         ["sh", "-c", f'exec "$@" {descriptor}&-', "sh", *tapped(["wc", "-c"])],
         input=b"abc",

@@ -55,7 +55,7 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def give_up(stream: TextIO) -> None:
+def drop_output(stream: TextIO) -> None:
     """Drop output that could not be written, so that the interpreter does not write it at exit."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
@@ -79,12 +79,15 @@ class Output:
         as_json: Write results and failures as JSON, one document in all.
         as_lines: There may be any number of documents, each in a line of its own.
         show_progress: Whether to show progress; None: where standard error is a terminal.
+
+    Attributes:
+        as_json: Whether results and failures are written as JSON.
     """
 
     def __init__(
         self, *, as_json: bool = False, as_lines: bool = False, show_progress: bool | None = None
     ) -> None:
-        self._as_json: Final = as_json
+        self.as_json: Final = as_json
         self._indent: Final = None if as_lines else 2
         self._out: Final[Printer] = make_printer(sys.stdout)
         self._err: Final[Printer] = make_printer(sys.stderr)
@@ -114,7 +117,7 @@ class Output:
             finally:
                 self._writing_to = None
         except OSError:
-            give_up(stream)
+            drop_output(stream)
             raise
 
     def result(self, document: JSONValue, blocks: Iterable[Block]) -> None:
@@ -125,13 +128,22 @@ class Output:
         """
 
         def write() -> None:
-            if self._as_json:
+            if self.as_json:
                 self._document(document)
             else:
                 for block in blocks:
                     self._out.show(block)
 
         self._to_stdout(write)
+
+    def block(self, block: Block) -> None:
+        """Show a part of a result as soon as it is there, unless the result is to be JSON.
+
+        Raises:
+            OutputFailed: Standard output does not take it.
+        """
+        if not self.as_json:
+            self._to_stdout(lambda: self._out.show(block))
 
     def finding(self, document: JSONValue, text: str) -> None:
         """Show one of many results as a line, in the requested form.
@@ -140,7 +152,7 @@ class Output:
             OutputFailed: Standard output does not take it.
         """
         self._to_stdout(
-            lambda: self._document(document) if self._as_json else print(text, flush=True)
+            lambda: self._document(document) if self.as_json else print(text, flush=True)
         )
 
     def _to_stdout(self, write: Callable[[], None]) -> None:
@@ -149,8 +161,12 @@ class Output:
         except OSError as error:
             raise OutputFailed(error) from None
 
-    def failure(self, failure: Failure) -> None:
+    def failure(self, failure: Failure, document: JSONValue = None) -> None:
         """Show why there is no result: always as text, and as JSON if that was requested.
+
+        Args:
+            failure: The failure.
+            document: The JSON in place of that of the failure.
 
         Raises:
             OutputFailed: Standard output does not take it.
@@ -160,8 +176,8 @@ class Output:
             self.line(Label.DETAIL, text)
         for text in failure.hints:
             self.line(Label.HINT, text)
-        if self._as_json:
-            self._to_stdout(lambda: self._document(failure.document()))
+        if self.as_json:
+            self._to_stdout(lambda: self._document(document or failure.document()))
 
     def undeliverable(self, failed: OutputFailed) -> int:
         """Report that a result could not be written, and return the exit status."""

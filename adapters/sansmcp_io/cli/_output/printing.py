@@ -63,10 +63,12 @@ class Label(enum.Enum):
     HINT = "  hint:"
     DETAIL = "  "
     WARNING = "warning:"
+    LOGIN = "to log in, open:"
     SERVER = "server|"
     LOG = "log:"
     NOTIFICATION = "notification:"
     PROGRESS = "progress:"
+    TASK = "task:"
 
 
 class Progress(Protocol):

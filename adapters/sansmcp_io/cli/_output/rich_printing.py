@@ -34,10 +34,12 @@ _LINE_STYLES: Final = {
     Label.HINT: ("green", ""),
     Label.DETAIL: ("", ""),
     Label.WARNING: ("yellow", ""),
+    Label.LOGIN: ("bold", ""),
     Label.SERVER: ("dim", "dim"),
     Label.LOG: ("cyan", ""),
     Label.NOTIFICATION: ("dim", "dim"),
     Label.PROGRESS: ("dim", "dim"),
+    Label.TASK: ("cyan", ""),
 }
 _GAP: Final = 3
 """Between two columns of a table."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 from sansmcp import JSONObject, JSONValue
 
 from .._values import array_of, as_text, member, object_of
-from .printing import Block, Body, Heading, NamedValues, Table
+from .printing import Block, Body, Heading, NamedValues, Note, Table
 from .visible import shortened
 
 _LONGEST_CELL: Final = 400
@@ -19,6 +19,8 @@ _LONGEST_VALUE: Final = 40
 _MOST_VALUES: Final = 12
 _MOST_DEPTH: Final = 3
 """So deep are choices within choices looked into: a schema may refer to itself."""
+_LONGEST_TIME: Final = 1e15
+"""Milliseconds above which a time is not converted: an integer may be too large for a float."""
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),
     "integer": (int,),
@@ -224,6 +226,48 @@ def _options(value: object) -> str:
     options = object_of(value).items()
     texts = [name if on is True else f"{name}: {as_text(on)}" for name, on in options]
     return ", ".join(texts) or "yes"
+
+
+# -------------------------------------------------------------------------------------- tasks
+
+
+def task(state: JSONObject) -> Iterator[Block]:
+    """The state of a task, in either form; what it asks is counted."""
+    ttl = member(state, "ttlMs" if "ttlMs" in state else "ttl")
+    poll = member(state, "pollIntervalMs" if "pollIntervalMs" in state else "pollInterval")
+    questions = object_of(state.get("inputRequests"))
+    rows = [
+        ("id", as_text(state.get("taskId"))),
+        ("status", as_text(state.get("status"))),
+        ("message", _cell(state.get("statusMessage"))),
+        ("asks for", ", ".join(_cell(member(one, "method")) for one in questions.values())),
+        ("created", _cell(state.get("createdAt"))),
+        ("changed", _cell(state.get("lastUpdatedAt"))),
+        ("kept for", "without end" if ttl is None else _duration(ttl)),
+        ("poll every", "" if poll is None else _duration(poll)),
+    ]
+    yield NamedValues(tuple(row for row in rows if row[1]))
+
+
+def tasks(states: Sequence[JSONValue]) -> Iterator[Block]:
+    """The table of a server's tasks."""
+    if not states:
+        yield Note("no tasks")
+        return
+    keys = ("taskId", "status", "createdAt", "statusMessage")
+    rows = [
+        (_name(state, keys[0]), *(_cell(member(state, key)) for key in keys[1:]))
+        for state in states
+    ]
+    yield Table(("id", "status", "created", "message"), tuple(rows))
+
+
+def _duration(milliseconds: object) -> str:
+    """A time in seconds, or what a server has sent instead of a number."""
+    if type(milliseconds) in (int, float):
+        number: Any = milliseconds
+        return f"{number / 1000:g} s" if abs(number) < _LONGEST_TIME else _value(number)
+    return _cell(milliseconds)
 
 
 # --------------------------------------------------------------------------------- what comes

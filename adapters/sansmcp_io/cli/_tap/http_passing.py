@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 import h11
@@ -19,6 +19,10 @@ from .http_texts import Pairs
 _MOST_HEAD_BYTES: Final = 1024 * 1024
 _HEAD_END: Final = re.compile(rb"\n\r?\n")
 _HOST: Final = re.compile(rb"(?im)^host:[^\r\n]*")
+_CREDENTIALS: Final = re.compile(rb"(?im)^(?:authorization|dpop):[^\n]*\n")
+
+Credentials: TypeAlias = list[tuple[str, str]]
+"""The headers that authorize a request."""
 
 
 class NotHTTP(Exception):
@@ -40,9 +44,19 @@ class RequestHead:
         value = dict(self.headers).get("host", "")
         return re.sub(r":\d*$", "", value).lower()
 
-    def for_host(self, authority: str) -> bytes:
-        """The same bytes, but for another host."""
-        return _HOST.sub(b"Host: " + authority.encode(), self.raw, count=1)
+    def for_host(self, authority: str, credentials: Credentials | None = None) -> bytes:
+        """The same bytes, but for another host.
+
+        Args:
+            authority: The host and the port.
+            credentials: Headers in place of those that authorize the request; None: those stay.
+        """
+        host = b"Host: " + authority.encode()
+        raw = self.raw
+        if credentials is not None:
+            raw = _CREDENTIALS.sub(b"", raw)
+            host += b"".join(f"\r\n{name}: {value}".encode() for name, value in credentials)
+        return _HOST.sub(lambda _: host, raw, count=1)
 
 
 @attrs.frozen

@@ -10,9 +10,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 import trio
 
+from ..._common.errors import AuthorizationError
+from ...oauth import OAuth
 from .._arguments import check_url
 from .._diagnosis import without_query
-from .._errors import Failure, Status
+from .._errors import Failure, Status, UsageError
 from .._output.output import Output
 from . import http_captures
 from .files import CaptureFile, Notes, open_files
@@ -32,6 +34,7 @@ def tap_http(
     trace: str | None = None,
     quiet: bool = False,
     jsonl: str | None = None,
+    auth: OAuth | None = None,
 ) -> int:
     """Listen until a signal ends the tap, and return the exit status.
 
@@ -42,11 +45,18 @@ def tap_http(
         trace: The file for trace and summary; None: standard error.
         quiet: Show no trace, only the summary.
         jsonl: The file for the capture, if there is to be one.
+        auth: How requests are authorized on their way; None: they are passed on as they are.
 
     Raises:
-        UsageError: The URL is none, or a file cannot be opened. Nothing was done.
+        UsageError: The URL is none, a file cannot be opened, or others could use the token.
+            Nothing was done.
     """
     check_url(url)
+    if auth is not None and host not in _LOOPBACK:
+        raise UsageError(
+            f"with --auth, tap listens only at a loopback address, and not at {host}: whoever "
+            "reaches the port would use your token"
+        )
     upstream = UpstreamServer.of(url)
     for_trace, for_capture = open_files(trace, jsonl)
     notes = Notes(trace, for_trace)
@@ -60,7 +70,7 @@ def tap_http(
     )
     proxy = ReverseProxy(upstream, recorder, notes.warn, loopback=host in _LOOPBACK)
     try:
-        return trio.run(_serve, proxy, url, host, port)
+        return trio.run(_serve, proxy, url, host, port, auth)
     finally:
         notes.summary(proxy.close())
         if capture is not None:
@@ -68,7 +78,21 @@ def tap_http(
         notes.close()
 
 
-async def _serve(proxy: ReverseProxy, url: str, host: str, port: int) -> int:
+async def _serve(proxy: ReverseProxy, url: str, host: str, port: int, auth: OAuth | None) -> int:
+    if auth is None:
+        return await _listen(proxy, url, host, port)
+    from ...trio._tokens import token_source
+
+    try:
+        async with token_source(url, auth) as tokens:
+            proxy.tokens = tokens
+            return await _listen(proxy, url, host, port)
+    except AuthorizationError as error:
+        Output().failure(Failure(kind="unauthorized", text=str(error)))
+        return Status.PROTOCOL
+
+
+async def _listen(proxy: ReverseProxy, url: str, host: str, port: int) -> int:
     with trio.open_signal_receiver(*_signals()) as received:
         try:
             listeners = await trio.open_tcp_listeners(port, host=host)

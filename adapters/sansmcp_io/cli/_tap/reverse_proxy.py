@@ -11,7 +11,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import attrs
@@ -19,8 +19,21 @@ import trio
 
 from sansmcp import Side
 
-from .http_passing import Body, End, NotHTTP, RequestHead, Requests, ResponseHead, Responses
+from ..._common.errors import AuthorizationError
+from .http_passing import (
+    Body,
+    Credentials,
+    End,
+    NotHTTP,
+    RequestHead,
+    Requests,
+    ResponseHead,
+    Responses,
+)
 from .http_recording import HTTPRecorder
+
+if TYPE_CHECKING:
+    from ...trio._tokens import TokenSource
 
 _READ_BYTES: Final = 65_536
 _CONNECT_SECONDS: Final = 30.0
@@ -90,6 +103,7 @@ class ReverseProxy:
 
     Attributes:
         ending: Whether the proxy closes all connections itself.
+        tokens: Gives the credentials of requests; None: those of the client are passed on.
     """
 
     def __init__(
@@ -105,6 +119,7 @@ class ReverseProxy:
         self._warn = warn
         self._loopback = loopback
         self.ending = False
+        self.tokens: TokenSource | None = None
         self._start = time.monotonic()
 
     def clock(self) -> float:
@@ -120,9 +135,17 @@ class ReverseProxy:
             connection.close()
             await trio.aclose_forcefully(client)
 
-    def refuses(self, head: RequestHead) -> bool:
-        """Whether a request is refused, since its Host is no loopback name."""
-        return self._loopback and head.host not in _LOOPBACK
+    def refusal(self, head: RequestHead) -> str | None:
+        """The reason why a request is refused; None: it is not.
+
+        A page of another site can send requests here, and must not use the token of the user.
+        """
+        if self._loopback and head.host not in _LOOPBACK:
+            return f"Host is {head.host[:80]!r}, which is no loopback name"
+        for origin in _origins_of(head) if self.tokens is not None else ():
+            if not _is_local(origin):
+                return f"Origin is {origin[:80]!r}: with --auth, only pages of this machine may ask"
+        return None
 
     async def connect(self) -> trio.abc.Stream:
         """Open a connection to the server, as `UpstreamServer.connect`."""
@@ -132,9 +155,23 @@ class ReverseProxy:
         """Report a failure of the proxy itself."""
         self._warn(text)
 
-    def for_server(self, head: RequestHead) -> bytes:
+    def for_server(self, head: RequestHead, credentials: Credentials | None) -> bytes:
         """The bytes of a head as the server gets them."""
-        return head.for_host(self._upstream.authority)
+        return head.for_host(self._upstream.authority, credentials)
+
+    async def credentials(self, head: RequestHead) -> Credentials | None:
+        """The headers with which a request is authorized; None: those that it has.
+
+        Raises:
+            AuthorizationError: There is no token.
+        """
+        if self.tokens is None:
+            return None
+        if head.method == "OPTIONS":  # a browser asks whether a page may send a request
+            return []
+        scheme = "http" if self._upstream.tls is None else "https"
+        url = f"{scheme}://{self._upstream.authority}{head.target}"
+        return await self.tokens.headers(head.method, url)
 
     @contextlib.contextmanager
     def recording(self) -> Generator[HTTPRecorder | None]:
@@ -169,6 +206,7 @@ class _ProxiedConnection:
         self._waiting: deque[int] = deque()  # exchanges whose response is not complete
         self._client_ended = False
         self._is_sending = False
+        self._credentials: Credentials | None = None  # of the request whose head has come
 
     async def run(self) -> None:
         """Pass bytes on until the client or the server has closed its connection."""
@@ -221,14 +259,18 @@ class _ProxiedConnection:
 
     async def _open(self, head: RequestHead, nursery: trio.Nursery) -> tuple[int, str] | None:
         """Open the connection for a request. Returns a status and a text if that is refused."""
-        if self._proxy.refuses(head):
-            return 403, f"Host is {head.host[:80]!r}, which is no loopback name"
+        if (reason := self._proxy.refusal(head)) is not None:
+            return 403, reason
         if self._server is None:
             try:
                 self._server = await self._proxy.connect()
             except OSError as error:
                 return 502, f"the server cannot be reached: {error}"
             nursery.start_soon(self._to_client, self._server, nursery.cancel_scope)
+        try:
+            self._credentials = await self._proxy.credentials(head)
+        except AuthorizationError as error:
+            return 502, f"there is no token for the server: {error}"
         return None
 
     def _see_request(self, part: RequestHead | Body | End) -> bytes:
@@ -240,7 +282,7 @@ class _ProxiedConnection:
             case RequestHead():
                 if self._responses is not None:
                     self._responses.expect(part)
-                return self._proxy.for_server(part)
+                return self._proxy.for_server(part, self._credentials)
             case Body():
                 return part.raw
             case End():
@@ -320,6 +362,19 @@ class _ProxiedConnection:
             case End():
                 self._waiting.popleft()
                 recorder.complete(exchange, Side.SERVER, now)
+
+
+def _origins_of(head: RequestHead) -> list[str]:
+    return [value for name, value in head.headers if name == "origin"]
+
+
+def _is_local(origin: str) -> bool:
+    """Whether an origin is a page that this machine serves."""
+    try:
+        host = urlsplit(origin).hostname
+    except ValueError:
+        return False
+    return host in ("localhost", "127.0.0.1", "::1")
 
 
 async def _read(stream: trio.abc.Stream) -> bytes:

@@ -15,6 +15,7 @@ from sansmcp import (
     Observation,
     Side,
     StreamEnded,
+    TaskSeen,
     TextSeen,
     ViolationSeen,
 )
@@ -73,6 +74,9 @@ def trace(events: Sequence[Observation], time: float) -> Iterator[str]:
             case CancellationMatched() if not event.answered:
                 what = f"{event.method} {_id(event.id)} of #{event.request_number}"
                 yield f"{MARGIN} - it cancels {visible(what)}"
+            case TaskSeen():
+                what = f"task {excerpt(event.task_id)} of the {name_of(event.side)}"
+                yield f"{MARGIN} - {visible(what)}: {event.status}"
             case ViolationSeen():
                 yield f"{MARGIN} ! {violation(event)}"
             case BlindSpot():
