@@ -1,1 +1,1 @@
-"""What speed is claimed, and how it was measured: `python -m benchmarks` (or `make bench`)."""
+"""The claims of speed, and how they are measured: `python -m benchmarks` (or `make bench`)."""

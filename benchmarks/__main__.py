@@ -1,4 +1,4 @@
-"""Run all benchmarks, print one table, and say what it shows and what not."""
+"""Run all benchmarks, print one table, and say what it shows and what it does not."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from . import (
     _machine,
     _traffic,
     attacks,
+    checks,
     cluster,
     http_clients,
     http_exchanges,
@@ -26,6 +27,7 @@ from . import (
     stdio,
     subscriptions,
     tap,
+    tasks,
 )
 from ._measure import Effort, Rounds, Row
 
@@ -42,6 +44,8 @@ BENCHMARKS: Final[dict[str, Callable[[Effort, Rounds], list[Row]]]] = {
     "http_servers_asgi": http_servers_asgi.rows,
     "http_clients": http_clients.rows,
     "tap": tap.rows,
+    "tasks": tasks.rows,
+    "checks": checks.rows,
     "cluster": cluster.rows,
     "attacks": attacks.rows,
 }

@@ -6,7 +6,7 @@ import resource
 
 
 def raise_limit(needed: int) -> None:
-    """Have so many, as far as the system lets us."""
+    """Raise the limit to this number, as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < needed:
         most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)

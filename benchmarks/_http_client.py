@@ -1,4 +1,4 @@
-"""HTTP requests by hand, for clients that are not always honest."""
+"""HTTP requests written by hand, for clients that may misbehave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the numbers were measured on, and pyperf's file format for the rounds behind them."""
+"""A description of the machine, and pyperf's file format for the measured rounds."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ Rounds: TypeAlias = dict[str, list[float]]
 
 @attrs.frozen(kw_only=True)
 class Row:
-    """One line of the table. `value` is None where it could not be measured; `spread` says why."""
+    """One line of the table. `value` is None if it could not be measured; `spread` has the
+    reason."""
 
     name: str
     codec: str
@@ -50,7 +51,7 @@ class Row:
 
 @attrs.frozen
 class Effort:
-    """How much time to spend: `full` numbers for claims, `quick` ones to see that all works."""
+    """The time to spend: `full` numbers for claims, `quick` ones for a test that all works."""
 
     quick: bool
 

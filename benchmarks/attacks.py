@@ -1,8 +1,8 @@
-"""A server over HTTP under attack: what it holds, and whether others are answered meanwhile.
+"""A server over HTTP under attack: the memory that it uses, and its responses meanwhile.
 
-For each attack there is a fresh server process and a process that attacks. Beside them an honest
-client makes one call after the other, each on a connection of its own, and notes how long it takes;
-what the server holds is what the system says that its process has in memory.
+Each attack has a fresh server process and a process that attacks. Beside them an honest client
+makes one call after the other, each on a connection of its own, and measures their time; the memory
+is that of the process as the system reports it.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _CALL: Final = tool_call("echo", text="hello")
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """One attack, at full strength and at one that is over at once.
+    """One attack, at full strength and in a short form.
 
     Attributes:
         hold: Seconds to go on for, once it is at full strength; it may end before.
-        bound: What the server may hold in addition at most, in MiB.
+        bound: The most memory that the server may use in addition, in MiB.
     """
 
     attack: str
@@ -135,7 +135,7 @@ PLANS: Final = (
 
 
 class Watched:
-    """The server's process, and what an honest client sees of it."""
+    """The server's process, and the measurements of an honest client."""
 
     def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
         self.latencies: list[float] = []
@@ -144,7 +144,7 @@ class Watched:
         self.port = port
 
     def resident(self, field: str = "VmRSS") -> float:
-        """What the process has in memory, in MiB; `VmHWM` is the most that it ever had."""
+        """The memory of the process, in MiB; `VmHWM` is its maximum."""
         status = Path(f"/proc/{self._process.pid}/status").read_text("ascii")
         found = re.search(rf"{field}:\s+(\d+) kB", status)
         assert found is not None
@@ -165,7 +165,7 @@ class Watched:
             self.failed += 1
 
     def call_for(self, seconds: float, until: IO[bytes] | None = None) -> bool:
-        """Call every now and then. Returns whether `until` had something to say before the end."""
+        """Call from time to time. Returns whether `until` had output before the end."""
         end = time.perf_counter() + seconds
         while time.perf_counter() < end:
             self.call()
@@ -178,7 +178,7 @@ class Watched:
 
 @contextmanager
 def _python(*command: str, ends_by: signal.Signals) -> Generator[Any, None, None]:
-    """A process of ours, which ends by itself when it is asked to."""
+    """A process of ours, which ends by itself when it is told to."""
     with subprocess.Popen(
         [sys.executable, "-m", *command],
         cwd=ROOT,
@@ -231,7 +231,7 @@ def _attack(plan: Plan, number: int) -> Row:
 
 
 def _raid(watched: Watched, plan: Plan, number: int) -> str:
-    """Have the attack run its course; returns what the attacker says in the end."""
+    """Run the attack to its end; returns the last output of the attacker."""
     command: Sequence[str] = (
         "benchmarks.attackers",
         plan.attack,

@@ -1,8 +1,8 @@
-"""Workers of a cluster: what it costs to carry a request to the worker of its session, and back.
+"""Workers of a cluster: the cost of carrying a request to the worker of its session, and back.
 
 Two workers and a Redis. The same calls of the same sessions go to the worker that has the sessions,
-and to the other one. The difference is what carrying costs: processor time of all three processes,
-and time on the wall. Where a call reaches its worker, nothing else may have anything to do.
+and to the other one. The difference is the cost of carrying: processor time of all three processes,
+and elapsed time. For a call that reaches its own worker, the other processes must be idle.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CONNECTIONS: Final = (1, 16)
 
 @contextmanager
 def redis_server() -> Generator[tuple[int, int], None, None]:
-    """Process id and port of a Redis that keeps nothing."""
+    """Process id and port of a Redis without persistence."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -61,7 +61,7 @@ class _Workers:
         return {"direct": direct, "carried": carried}
 
     def measure(self, connections: list[Connection], requests: int) -> tuple[list[float], float]:
-        """Microseconds a request: of each process, and on the wall."""
+        """Microseconds a request: of each process, and elapsed."""
         before, begun = [*map(_spent, self._pids)], time.perf_counter()
         drive(connections, LEGACY, requests, 20_000)
         wall = (time.perf_counter() - begun) * len(connections)
@@ -108,7 +108,7 @@ def rows(effort: Effort, kept: Rounds) -> list[Row]:
 def _rows_of(
     number: int, spent: dict[str, list[list[float]]], walls: dict[str, list[float]]
 ) -> list[Row]:
-    """What carrying adds, and what a direct call costs beside its worker."""
+    """The added cost of carrying, and the cost of a direct call at the other processes."""
     clients = f"{number} connection{'s' if number > 1 else ''}"
     pairs = [*zip(spent["carried"], spent["direct"], strict=True)]
     added = [sum(carried) - sum(direct) for carried, direct in pairs]

@@ -1,6 +1,6 @@
 """HTTP clients as processes: processor time per sequential call beside the `mcp` package's client.
 
-Both talk to the same server, which is ours, over a real socket; what it uses does not count.
+Both talk to the same server, which is ours, over a real socket; its processor time does not count.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SECONDS: Final = 300.0
 
 
 def cost(client: str, port: int, revision: str, requests: int) -> float:
-    """Seconds a call, of a fresh process that has warmed up."""
+    """Seconds a call, of a fresh process after a warm-up."""
     command = [
         *(sys.executable, "-m", "benchmarks.clients.http_calls"),
         *("--client", client, "--revision", revision, "--requests", str(requests)),

@@ -1,4 +1,4 @@
-"""Small calls over HTTP, one after the other, without any HTTP library: what the rules cost.
+"""Small calls over HTTP, one after the other, without any HTTP library: the cost of the rules.
 
 Run as a program it measures in its own process and prints the rounds; `rows` collects several.
 """
@@ -73,7 +73,7 @@ def _exchange(endpoint: ServerEndpoint, fields: list[Field], body: bytes) -> Non
 
 
 def open_endpoint(variant: str, config: Config, sessions: int = 1) -> ServerEndpoint:
-    """An endpoint of both eras; where it has sessions, these are open, with nothing to take."""
+    """An endpoint of both eras, perhaps with these open sessions, without events or output."""
     numbers = count(1)
     endpoint = ServerEndpoint(
         info={"name": "benchmark", "version": "1.0"},
@@ -105,7 +105,7 @@ _SUBSCRIBE: Final = _text("resources/subscribe", id=1, params={"uri": _URI})
 
 
 def serve(endpoint: ServerEndpoint, variant: str, ids: count[int]) -> float:
-    """Requests come in, are taken as events, answered, and the responses taken."""
+    """Requests arrive, are taken as events and answered, and their responses are taken."""
     result = _traffic.RESULT
     answered = spent = 0
     for _ in range(CALLS // _AT_ONCE):
@@ -146,7 +146,7 @@ def measure(rounds: int) -> Rounds:
 
 
 def idle_session_bytes(sessions: int) -> float:
-    """What one more session keeps that has nothing to do."""
+    """The memory of one more idle session."""
     config = Config()
     few = kept_bytes(partial(open_endpoint, "session", config, 1))
     many = kept_bytes(partial(open_endpoint, "session", config, 1 + sessions))
@@ -154,7 +154,7 @@ def idle_session_bytes(sessions: int) -> float:
 
 
 def _subscribed_endpoint(sessions: int) -> ServerEndpoint:
-    """One of so many sessions is subscribed to a resource."""
+    """An endpoint with this many sessions, one of which is subscribed to a resource."""
     endpoint = open_endpoint("session", Config(), sessions)
     _exchange(endpoint, [*_ALWAYS, (b"mcp-session-id", b"s1")], _SUBSCRIBE)
     return endpoint
@@ -169,7 +169,7 @@ def publish(endpoint: ServerEndpoint) -> float:
 
 
 def rows(effort: Effort, kept: Rounds) -> list[Row]:
-    """Requests in both eras, with and without a session; then what sessions keep, and cost."""
+    """Requests in both eras, with and without a session; then memory and cost of sessions."""
     return [*_exchanges(effort, kept), *_sessions(effort, kept)]
 
 

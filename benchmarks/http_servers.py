@@ -1,13 +1,13 @@
 """HTTP servers as processes: processor time per request beside others', over real sockets.
 
-The driver knows nothing of the library. It writes requests on several connections, one at a time
-on each, reads until the whole response is there, and reads the processor time of the server's
-process from the process's own clock.
+The driver knows nothing of the library. It writes requests on several connections, one at a time on
+each, reads until the whole response is there, and reads the processor time of the server's process
+from the process's own clock.
 
-What is beside ours is a bare loop, and the server of the `mcp` package under uvicorn. That is asked
-the same in the same order, and does the same: its low-level server has one tool and an async
-handler, its defaults check `Host`, and it answers with one JSON object; with sessions, each
-connection has one. Both read HTTP by h11 on asyncio's own loop.
+The comparisons are a bare loop, and the server of the `mcp` package under uvicorn. The latter gets
+the same requests in the same order, and does the same work: its low-level server has one tool and
+an async handler, its defaults check `Host`, and it answers with one JSON object; with sessions,
+each connection has one. Both read HTTP by h11 on asyncio's own loop.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Connection:
         self.send(revision, _traffic.request_line(number, modern=modern)[:-1], **more)
 
     def open_session(self, revision: str) -> None:
-        """Do the handshake; what follows belongs to the session."""
+        """Do the handshake; later requests belong to the session."""
         initialize, initialized = _traffic.HANDSHAKE
         self.send(revision, initialize)
         while (head := self.receive()) is None:
@@ -94,7 +94,7 @@ class Connection:
         self._fields["Mcp-Session-Id"] = other._fields["Mcp-Session-Id"]
 
     def receive(self) -> bytes | None:
-        """Take what has come; the head of the response, if that is whole."""
+        """Receive the available bytes; returns the head of the response when it is whole."""
         data = self.socket.recv(65536)
         if not data:
             raise EOFError("the server has ended")
@@ -136,7 +136,7 @@ def running(*command: str) -> Generator[tuple[int, int], None, None]:
 
 
 def drive(connections: list[Connection], revision: str, requests: int, first: int) -> None:
-    """So many requests, on all connections at once."""
+    """Make this many requests, on all connections at once."""
     waiting = {connection.socket: connection for connection in connections}
     numbers = iter(range(first, first + requests))
     left = requests
@@ -154,7 +154,7 @@ def drive(connections: list[Connection], revision: str, requests: int, first: in
 def cost(
     command: tuple[str, ...], revision: str, requests: int, *, sessions: bool = False
 ) -> float:
-    """Seconds a request, of a fresh process that has warmed up."""
+    """Seconds a request, of a fresh process after a warm-up."""
     with running(*command) as (pid, port):
         connections = [Connection(port) for _ in range(CONNECTIONS)]
         if sessions:
@@ -171,7 +171,7 @@ def cost(
 
 
 def rows(effort: Effort, kept: Rounds) -> list[Row]:
-    """Every adapter that there is, in both eras, and the `mcp` package beside asyncio."""
+    """Every adapter in both eras, and the `mcp` package beside asyncio."""
     found: list[Row] = []
     requests = effort.pick(5_000, 160)
     for revision, servers in ((MODERN, _SERVERS), (LEGACY, _SERVERS), (LEGACY, _WITH_SESSIONS)):
@@ -191,7 +191,7 @@ def rows(effort: Effort, kept: Rounds) -> list[Row]:
 
 
 def _rows_of(adapter: str, what: str, rounds: Rounds) -> list[Row]:
-    """What is measured of an adapter: beside the bare loop, and on asyncio beside `mcp`."""
+    """The measurements of an adapter: beside the bare loop, and on asyncio beside `mcp`."""
     bounds = {_BARE: BOUNDS[adapter]} if _BARE in rounds else {}
     if adapter == "asyncio":
         bounds[_MCP] = BOUND_BESIDE_MCP

@@ -1,6 +1,6 @@
 """The ASGI application under uvicorn: processor time per request beside a bare application.
 
-Both run in the same server, with the same settings, so that what it takes is in both.
+Both run in the same server with the same settings, so its own cost is in both.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def import_time(python: Path, names: str) -> float:
 
 
 def _install(folder: Path) -> Path:
-    """An environment with the wheel of this checkout in it, and nothing else; its interpreter."""
+    """An environment with the wheel of this checkout only; returns its interpreter."""
     python = folder / "bin" / "python"
     make = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
     subprocess.run(make, check=True, capture_output=True)

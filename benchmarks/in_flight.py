@@ -1,7 +1,8 @@
-"""Many requests in flight: cost per request must not depend on how many there are.
+"""Many requests in flight: the cost per request must not depend on their number.
 
-Requests come one by one; as soon as the wanted number is open, the oldest is answered after each,
-and in the end all that are left. So each size does the same steps, only with other numbers open.
+Requests are sent one by one; as soon as the wanted number is open, the oldest is answered after
+each, and at the end all that are left. So each size does the same steps, only with other numbers
+open.
 """
 
 from __future__ import annotations

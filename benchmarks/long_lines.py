@@ -1,6 +1,7 @@
-"""Long lines in small pieces: cost per byte must depend neither on the line nor on the pieces.
+"""Long lines in small pieces: the cost per byte must depend neither on the line nor on the pieces.
 
-What is timed is `receive_data` for every piece, and `next_event` until there is none.
+The measured time is that of `receive_data` for every piece, and of `next_event` until there is
+none.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ CONTENTS: Final[dict[str, Callable[[int], Any]]] = {"one text": _text, "records"
 
 
 def line_of(content: str, size: int) -> tuple[bytes, bytes]:
-    """A request line of about `size` bytes, as what stands before its id and what after it."""
+    """A request line of about `size` bytes, as the part before its id and the part after it."""
     params = {"name": "import", "arguments": {"content": CONTENTS[content](size)}}
     tail = b',"method":"tools/call","params":%b}\n' % json.dumps(params).encode()
     return b'{"jsonrpc":"2.0","id":', tail
@@ -93,7 +94,7 @@ def _server() -> ServerConnection:
 
 
 def _flat_row(effort: Effort, content: str, chunk: int, words: str) -> Row:
-    """Whether the cost per byte stays as it is while lines grow."""
+    """Whether the cost per byte stays the same while lines grow."""
     single = chunk == 1
     # What is built from many small objects costs more per byte the more of them there are, in the
     # bare parser too (collector, caches): there the bound would judge Python, not this library.

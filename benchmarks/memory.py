@@ -1,6 +1,6 @@
 """Bytes that a request in flight and an idle connection keep, as `tracemalloc` counts them.
 
-`tracemalloc` sees every block that Python asks for; what the allocator rounds up is not in it.
+`tracemalloc` counts every block that Python allocates, without the rounding of the allocator.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CONFIG: Final = Config(max_requests=REQUESTS)
 
 
 def kept_bytes(make: Callable[[], object]) -> int:
-    """What the value that `make` returns keeps alive, and `make` left behind elsewhere."""
+    """The memory that the result of `make` keeps alive, with all that `make` left elsewhere."""
     gc.collect()
     tracemalloc.start()
     try:

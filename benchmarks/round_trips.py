@@ -1,4 +1,4 @@
-"""Small calls one after the other, in memory: what the protocol costs beside bare `json`.
+"""Small calls one after the other, in memory: the cost of the protocol beside bare `json`.
 
 Run as a program it measures in its own process and prints the rounds; `rows` collects several.
 """
@@ -58,7 +58,7 @@ def floor(text: bytes, answer: object) -> float:
 
 
 def serve(server: ServerConnection, modern: bool, ids: count[int]) -> float:
-    """Requests come in, are taken as events, answered, and the answers taken as bytes."""
+    """Requests arrive, are taken as events and answered, and their responses are taken as bytes."""
     lines = [_traffic.request_line(next(ids), modern=modern) for _ in range(CALLS)]
     result = _traffic.RESULT
     answered = 0
@@ -93,7 +93,7 @@ def call(client: ClientConnection, modern: bool, ids: count[int]) -> float:
 
 
 def call_timed(client: ClientConnection, ids: count[int]) -> float:
-    """The same with a progress token, both timeouts, and a clock that is told at each step."""
+    """The same with a progress token, both timeouts, and a time at each step."""
     numbers = [next(ids) for _ in range(CALLS)]
     lines = [(_traffic.answer_line(number), number * 0.001) for number in numbers]
     method, params = _traffic.METHOD, _traffic.PARAMS

@@ -57,7 +57,7 @@ class Process:
         self.exchange(initialized + b"\n", 0)
 
     def exchange(self, data: bytes, lines: int) -> int:
-        """Write, whatever it takes, and read until so many lines have come; returns how many."""
+        """Write all of it, and read until this many lines have come; returns their number."""
         rest = memoryview(data)
         found = 0
         while rest or found < lines:
@@ -73,7 +73,7 @@ class Process:
         return found
 
     def echo(self, texts: bytes, requests: int, in_flight: int) -> None:
-        """Have `requests` texts (JSON strings) echoed, so many at a time."""
+        """Let the server echo `requests` texts (JSON strings), this many at a time."""
         first = self._next_id
         self._next_id += requests
         lines = [_request(first + number, texts) for number in range(requests)]
@@ -138,7 +138,7 @@ def running(*command: str) -> Generator[Process, None, None]:
 
 
 def cost(command: tuple[str, ...], text: bytes, requests: int, in_flight: int) -> float:
-    """Seconds a request, of a fresh process that has warmed up."""
+    """Seconds a request, of a fresh process after a warm-up."""
     with running(*command) as process:
         process.echo(text, max(1, requests // 10), in_flight)
         before = process.seconds()
@@ -226,7 +226,7 @@ def rows(effort: Effort, kept: Rounds) -> list[Row]:
 
 
 def _beside_npm(rounds: Rounds) -> Row:
-    """The plain handler on asyncio, and what npm's `@modelcontextprotocol/sdk` takes."""
+    """The plain handler on asyncio, and npm's `@modelcontextprotocol/sdk`."""
     value, bound, spread = None, None, "the package is missing: run `make peers`"
     if "npm" in rounds:
         costs, others = rounds["asyncio plain json"], rounds["npm"]

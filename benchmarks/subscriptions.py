@@ -1,4 +1,4 @@
-"""Subscriptions of 2026-07-28: what an idle one keeps, and what it costs to tell all of them."""
+"""Subscriptions of 2026-07-28: the memory of an idle one, and the cost of notifying all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONFIG: Final = Config(max_requests=MANY, max_subscriptions=2 * MANY)
 
 
 def listened(listeners: int) -> ServerConnection:
-    """A server with this many subscriptions to the same change, with nothing left to take."""
+    """A server with this many subscriptions to the same change, without events or output."""
     server = _traffic.open_server(_CONFIG, modern=True)
     for number in range(10_000, 10_000 + listeners):
         server.receive_data(_traffic.listen_line(number))

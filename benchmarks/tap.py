@@ -1,8 +1,8 @@
-"""What `sansmcp tap` adds to the time that a message takes, between a driver and the bare loop.
+"""The time that `sansmcp tap` adds to a message, between a driver and the bare loop.
 
 Both servers, the bare one and the one behind the tap, are open at once, and answer in turn. The
-driver waits for each answer, so that all that the tap does before it has passed a message on is in
-the time; what it does afterwards, while the others work, is not.
+driver waits for each response, so that the work of the tap before it has passed a message on is in
+the time; its work afterwards, while the others run, is not.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Clients as processes of their own, which say how much processor time they have used."""
+"""Clients as processes of their own, which print their processor time."""

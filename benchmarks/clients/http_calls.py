@@ -21,7 +21,7 @@ Ask = Callable[[], Coroutine[Any, Any, str]]
 
 
 async def _measured(ask: Ask, requests: int) -> float:
-    """Processor time of this process for each request, once all is warm."""
+    """Processor time of this process for each request, after a warm-up."""
     for _ in range(max(_WARMING, requests // 10)):
         assert await ask() == _traffic.PARAMS["arguments"]["text"]
     before = time.process_time()

@@ -1,7 +1,7 @@
-"""The server that is attacked: the defaults of `serve_http`, but for the number of connections.
+"""The attacked server: the defaults of `serve_http`, except the number of connections.
 
 `python -m benchmarks.servers.attacked --connections 1100`; the first line that it prints is its
-port. It ends in order with SIGTERM.
+port. SIGTERM ends it properly.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .echo_stdio import INFO
 
 
 async def handle(call: ServerCall) -> JSONObject:
-    """`echo` a text, give back one of a `size`, `flood` the client, or tell all of a change."""
+    """`echo` a text, return one of a `size`, `flood` the client, or publish a change to all."""
     arguments: JSONObject = call.params.get("arguments") or {}
     text = ""
     match call.params.get("name"):

@@ -1,4 +1,4 @@
-"""The floor for ASGI: uvicorn and json, and nothing that checks anything.
+"""The floor for ASGI: uvicorn and json, without any checks.
 
 `python -m benchmarks.servers.bare_asgi --port 8001 --http h11`
 """
@@ -50,7 +50,7 @@ def serve(
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
-    """For the options that both servers of this kind have."""
+    """The parser of the options that both servers of this kind have."""
     made = argparse.ArgumentParser(description=description)
     made.add_argument("--port", type=int, required=True)
     made.add_argument("--http", choices=("h11", "httptools"), default="h11")
@@ -58,7 +58,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve on the port that was given."""
+    """Serve on the given port."""
     options = parser(__doc__).parse_args(arguments)
     serve(app, options.port, options.http)
 

@@ -1,4 +1,4 @@
-"""The floor for HTTP: asyncio, h11 and json, and nothing that checks anything.
+"""The floor for HTTP: asyncio, h11 and json, without any checks.
 
 `python -m benchmarks.servers.bare_http --port 8001`
 """
@@ -61,7 +61,7 @@ async def serve(port: int) -> None:
 
 
 def main() -> None:
-    """Serve on the port that was given."""
+    """Serve on the given port."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, required=True)
     asyncio.run(serve(parser.parse_args().port))

@@ -15,7 +15,7 @@ from .echo_stdio import CAPABILITIES, CODECS, HANDLERS, INFO
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve on the port that was given."""
+    """Serve on the given port."""
     made = parser(__doc__)
     made.add_argument("--codec", choices=CODECS, default="json")
     made.add_argument("--handler", choices=HANDLERS, default="plain")

@@ -1,4 +1,5 @@
-"""What others do with the same call: the official `mcp` package under uvicorn, both eras.
+"""The same call on a server of another project: the official `mcp` package under uvicorn, both
+eras.
 
 `python -m benchmarks.servers.mcp_http --port 8002 --sessions`
 """
@@ -21,7 +22,7 @@ async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.
 
 
 def main() -> None:
-    """Serve on the port that was given: JSON answers, and with `--sessions` legacy sessions."""
+    """Serve on the given port: JSON responses, and with `--sessions` legacy sessions."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--sessions", action="store_true")

@@ -23,6 +23,7 @@ import sansmcp_io.blocking
 import sansmcp_io.trio
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, ErrorCode, JSONObject
 from sansmcp_io.trio import Call, Client, PeerError
+from tests.conformance.authorization import authorization
 
 INFO: Final = {"name": "sansmcp-conformance", "version": "1.0"}
 CAPABILITIES: Final[JSONObject] = {"elicitation": {"form": {}}}
@@ -37,7 +38,7 @@ async def fill_in_defaults(call: Call) -> JSONObject:
 
 
 async def everything(client: Client, context: Mapping[str, Any]) -> None:
-    """List what there is, and ask for each of it once."""
+    """List all items, and request each of them once."""
     calls: list[JSONObject] = context.get("toolCalls", [])
     offered: Any = client.peer.capabilities
     if "tools" in offered:
@@ -63,7 +64,7 @@ def _member(item: Any, name: str) -> str:
 
 
 async def listing(client: Client, context: Mapping[str, Any]) -> None:
-    """List the tools, and do nothing with what stands in them."""
+    """List the tools, and ignore their schemas."""
     async for _ in client.items("tools/list"):
         pass
 
@@ -80,21 +81,28 @@ async def echoing(client: Client, context: Mapping[str, Any]) -> None:
 
 
 async def answering(client: Client, context: Mapping[str, Any]) -> None:
-    """Be asked before the answers come; meanwhile another tool is called (see `main`)."""
+    """Answer questions during a call, while another tool is called (see `main`)."""
     await listing(client, context)
     for name in ("test_mrtr_echo_state", "test_mrtr_no_state", "test_mrtr_no_result_type"):
         await client.request("tools/call", {"name": name, "arguments": {}})
+
+
+async def asking_twice(client: Client, context: Mapping[str, Any]) -> None:
+    """Ask before and after the server has changed its authorization server."""
+    await listing(client, context)
+    await everything(client, context)
 
 
 SCENARIOS: Final[Mapping[str, Callable[[Client, Mapping[str, Any]], Coroutine[Any, Any, None]]]] = {
     "json-schema-ref-no-deref": listing,
     "json-schema-2020-12-preservation": echoing,
     "sep-2322-client-request-state": answering,
+    "auth/authorization-server-migration": asking_twice,
 }
 
 
 class Stream:
-    """Sees the stream of a session open: what a server asks there before may be lost."""
+    """A trace that waits for the GET stream, before which questions of the server may be lost."""
 
     def __init__(self) -> None:
         self.is_answered = False
@@ -109,7 +117,7 @@ class Stream:
             self.is_answered = True
 
     def happened(self, event: object) -> None:
-        """The stream is no event."""
+        """Ignore events."""
 
     def has_come(self, response: httpx2.Response) -> None:
         self.is_answered |= response.request.method == "GET"
@@ -146,7 +154,7 @@ async def on_threads(
 
 
 def by_httpx(connect: Any) -> Any:
-    """The same, with a client of httpx2."""
+    """The same over an httpx2 client."""
 
     @asynccontextmanager
     async def connecting(url: str, stream: Stream, **options: Any) -> AsyncGenerator[Client, None]:
@@ -161,7 +169,7 @@ def by_httpx(connect: Any) -> Any:
 
 
 class BlockingClient:
-    """A client without a loop, in the words of the others. What is awaited is there already."""
+    """A client without a loop with async methods, whose awaits never suspend."""
 
     def __init__(self, client: sansmcp_io.blocking.Client) -> None:
         self._client = client
@@ -179,7 +187,7 @@ class BlockingClient:
 
 
 def step(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Run what never waits."""
+    """Run a coroutine that never suspends."""
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -188,7 +196,7 @@ def step(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def pause(client: Any) -> None:
-    """Let others run."""
+    """Let other tasks run."""
     if isinstance(client, BlockingClient):
         client.poll()
     elif sniffio.current_async_library() == "trio":
@@ -243,6 +251,7 @@ async def main(connect: Any, url: str) -> None:
             # for a call that was resumed too early.
             get_stream=scenario != "sse-retry",
             request_timeout=20.0,
+            auth=authorization(scenario, context),
         ) as client:
             if scenario.startswith("elicitation-"):
                 while not stream.is_answered:
@@ -260,7 +269,5 @@ async def main(connect: Any, url: str) -> None:
 
 
 if __name__ == "__main__":
-    if os.environ.get("MCP_CONFORMANCE_SCENARIO", "").startswith("auth/"):
-        sys.exit("where tokens come from is not attempted")
     run, connect = WAYS[sys.argv[1]]
     run(main, connect, sys.argv[2])

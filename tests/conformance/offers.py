@@ -75,6 +75,21 @@ SCHEMAS: Final[dict[str, JSONObject]] = {
         "type": "object",
         "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
     },
+    "greet": {
+        "type": "object",
+        "properties": {"name": {"type": "string"}},
+        "required": ["name"],
+    },
+    "slow_compute": {
+        "type": "object",
+        "properties": {"seconds": {"type": "number"}, "label": {"type": "string"}},
+        "required": ["seconds"],
+    },
+    "confirm_delete": {
+        "type": "object",
+        "properties": {"filename": {"type": "string"}},
+        "required": ["filename"],
+    },
     "test_sampling": {
         "type": "object",
         "properties": {"prompt": {"type": "string"}},
@@ -113,6 +128,7 @@ def sampling(prompt: str, tokens: int = 100) -> JSONObject:
 
 
 ROOTS: Final[JSONObject] = {"method": "roots/list", "params": {}}
+SURE: Final = form("Are you sure?", {"confirm": {"type": "boolean"}}, ["confirm"])
 CONFIRM: Final = form("Please confirm", {"ok": {"type": "boolean"}}, ["ok"])
 CAPITAL: Final = sampling("What is the capital of France?")
 

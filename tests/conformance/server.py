@@ -24,9 +24,11 @@ from sansmcp import (
     ErrorCode,
     JSONObject,
     PromptsListChanged,
+    Tasks,
+    TaskSupport,
     ToolsListChanged,
 )
-from sansmcp_io.trio import McpError, RequireInput, ServerCall
+from sansmcp_io.trio import CreateTask, McpError, RequireInput, RunningTask, ServerCall
 from tests.conformance import offers
 from tests.conformance.offers import text
 from tests.support.adapters.loops import sleep
@@ -43,7 +45,7 @@ PAUSE: Final = 0.05
 RETRY_MS: Final = 500
 TEMPLATE: Final = re.compile(r"test://template/([^/]+)/data")
 
-Answer = JSONObject | RequireInput
+Answer = JSONObject | RequireInput | CreateTask
 Tool = Callable[[ServerCall], Awaitable[Answer]]
 
 
@@ -52,7 +54,7 @@ def said(value: str) -> JSONObject:
 
 
 def accepted(call: ServerCall, key: str) -> JSONObject | None:
-    """What the user has filled in; None where the answer is missing, or is none."""
+    """The content of an accepted form; None for any other answer."""
     answer: Any = call.input_responses.get(key)
     if not isinstance(answer, dict) or cast(JSONObject, answer).get("action") != "accept":
         return None
@@ -86,7 +88,7 @@ async def fail(call: ServerCall) -> Answer:
 
 
 async def ask(call: ServerCall, question: JSONObject) -> JSONObject:
-    """Ask while the call is open, as clients with a handshake can be asked."""
+    """Ask in a request during the call, which needs a handshake."""
     method: str = question["method"]
     params: JSONObject = question["params"]
     return await call.request(method, params)
@@ -107,7 +109,7 @@ async def elicit(call: ServerCall) -> Answer:
 
 
 def completing(question: JSONObject) -> Tool:
-    """A tool that tells what became of a form."""
+    """A tool that returns the outcome of a form."""
 
     async def tool(call: ServerCall) -> Answer:
         answer: Any = call.input_responses.get("form")
@@ -215,7 +217,86 @@ async def ask_on_a_stream(call: ServerCall) -> Answer:
     return await ask_name(call)
 
 
+# ------------------------------------------------------------------------------------ tasks
+
+
+async def greet(call: ServerCall) -> Answer:
+    return said(f"Hello, {call.params['arguments']['name']}!")
+
+
+async def compute(call: ServerCall) -> Answer:
+    seconds: float = call.params["arguments"]["seconds"]
+
+    async def work(task: RunningTask) -> JSONObject:
+        await sleep(seconds)
+        return said("It is computed.")
+
+    return CreateTask(work)
+
+
+async def fail_later(call: ServerCall) -> Answer:
+    async def work(task: RunningTask) -> JSONObject:
+        await sleep(PAUSE)
+        return {**said("The job has failed."), "isError": True}
+
+    return CreateTask(work)
+
+
+async def break_later(call: ServerCall) -> Answer:
+    async def work(task: RunningTask) -> JSONObject:
+        await sleep(PAUSE)
+        raise McpError(ErrorCode.INTERNAL_ERROR, "the job is broken")
+
+    return CreateTask(work)
+
+
+async def delete(call: ServerCall) -> Answer:
+    async def work(task: RunningTask) -> JSONObject:
+        answers: Any = await task.ask({"sure": offers.SURE})
+        return said(f"Deleted: {answers['sure']['content']['confirm']}")
+
+    return CreateTask(work)
+
+
+async def ask_both(call: ServerCall) -> Answer:
+    async def work(task: RunningTask) -> JSONObject:
+        await task.ask({"name": offers.name_form(), "sure": offers.SURE})
+        return said("Both have been answered.")
+
+    return CreateTask(work)
+
+
+async def ask_before(call: ServerCall) -> Answer:
+    """Ask before there is a task."""
+    content = accepted(call, "user_name")
+    if content is None:
+        return RequireInput({"user_name": offers.name_form()}, state="asked")
+
+    async def work(task: RunningTask) -> JSONObject:
+        await sleep(PAUSE)
+        return said(f"Hello, {content['name']}!")
+
+    return CreateTask(work)
+
+
+TASKS: Final[dict[str, TaskSupport]] = {
+    "slow_compute": "optional",
+    "failing_job": "required",
+    "protocol_error_job": "optional",
+    "confirm_delete": "optional",
+    "multi_input": "optional",
+    "test_tool_with_task": "optional",
+}
+"""Whether a tool is called as a task; the others are not."""
+
 TOOLS: Final[dict[str, Tool]] = {
+    "greet": greet,
+    "slow_compute": compute,
+    "failing_job": fail_later,
+    "protocol_error_job": break_later,
+    "confirm_delete": delete,
+    "multi_input": ask_both,
+    "test_tool_with_task": ask_before,
     "test_tool_with_logging": log,
     "test_logging_tool": log,
     "test_tool_with_progress": progress,
@@ -241,7 +322,7 @@ TOOLS: Final[dict[str, Tool]] = {
 
 
 def schema_of(name: str) -> JSONObject | None:
-    """The `inputSchema` of a tool, None where there is no such tool."""
+    """The `inputSchema` of a tool; None for an unknown tool."""
     if name not in TOOLS and name not in offers.FIXED:
         return None
     return offers.SCHEMAS.get(name, {"type": "object", "properties": {}})
@@ -363,6 +444,7 @@ OPTIONS: Final[dict[str, Any]] = {
     "capabilities": CAPABILITIES,
     "revisions": (*LEGACY_REVISIONS, *MODERN_REVISIONS),
     "tool_schema": schema_of,
+    "tasks": Tasks(entropy=secrets.token_bytes, tools=TASKS),
     "config": Config(state_keys=(secrets.token_bytes(32),)),
 }
 

@@ -9,9 +9,8 @@ import pytest
 
 from tests.support.command_line import BIN, SECONDS
 
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "howto" / "command-line.md").read_text(
-    "utf-8"
-)
+DOCS = Path(__file__).parent.parent.parent / "docs"
+PAGE = (DOCS / "howto" / "command-line.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```console\n(.*?)^```$", PAGE, re.M | re.S)
 EXAMPLES = [
     tuple(example.split("\n", 1))
@@ -21,7 +20,7 @@ EXAMPLES = [
 
 
 def run(command: str) -> str:
-    """What a shell shows, both streams in one."""
+    """The output of a shell, with both streams in one."""
     done = subprocess.run(
         command,
         shell=True,
@@ -30,6 +29,7 @@ def run(command: str) -> str:
         stderr=subprocess.STDOUT,
         encoding="utf-8",
         timeout=SECONDS,
+        cwd=DOCS / "examples",  # where the servers of the examples are
         env={
             **os.environ,
             "PATH": f"{BIN.parent}{os.pathsep}{os.environ['PATH']}",
@@ -46,7 +46,7 @@ def test_example_shows_what_the_command_prints(command: str, output: str) -> Non
 
 
 def test_every_kind_of_failure_is_in_the_page() -> None:
-    """Programs are written against that table."""
+    """Programs rely on that table."""
     package = Path(__file__).parent.parent.parent / "adapters" / "sansmcp_io" / "cli"
     sources = "".join(path.read_text("utf-8") for path in package.rglob("*.py"))
     kinds = set(re.findall(r"kind ?= ?\"([a-z-]+)\"", sources))

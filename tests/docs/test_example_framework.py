@@ -21,7 +21,7 @@ from tests.support.stacks import ROOT, STACKS, program
 
 @pytest.fixture
 def parameters_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """The framework's schema of what a function takes."""
+    """The framework's schema of the parameters of a function."""
     monkeypatch.setattr(sys, "path", [str(STACKS), *sys.path])
     function: Callable[..., Any] = import_module("framework").parameters_of
     return function
@@ -30,7 +30,7 @@ def parameters_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 @on_trio()
 async def test_framework_serves_the_client_of_the_package(mode: str) -> None:
-    """Whoever builds a framework as the page shows has one that others can talk to."""
+    """A framework that is built as the page shows must work with other clients."""
     seen: list[float] = []
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -70,7 +70,7 @@ async def test_framework_serves_the_client_of_the_package(mode: str) -> None:
 
 @on_trio(seconds=60)
 async def test_framework_says_what_it_does_not_serve() -> None:
-    """In the first revision completion needs no capability, so the framework is asked for it."""
+    """In the first revision completion needs no capability, so the framework gets the request."""
     params: JSONObject = {
         "ref": {"type": "ref/prompt", "name": "ask"},
         "argument": {"name": "city", "value": ""},
@@ -85,7 +85,7 @@ async def test_framework_says_what_it_does_not_serve() -> None:
 
 
 def test_framework_makes_a_schema_of_each_annotation(parameters_of: Callable[..., Any]) -> None:
-    """A schema that says too little lets through what the function cannot take."""
+    """A schema that is too loose lets values through that the function cannot use."""
 
     def function(
         number: int, flag: bool, maybe: str | None, table: dict[str, list[float]]
@@ -103,7 +103,7 @@ def test_framework_makes_a_schema_of_each_annotation(parameters_of: Callable[...
 
 
 def test_framework_refuses_what_has_no_schema(parameters_of: Callable[..., Any]) -> None:
-    """Found out when the function is defined, it cannot fail a client."""
+    """The error must come when the function is defined, and not in a call of a client."""
 
     def function(unknown: bytes) -> None: ...
 
@@ -112,7 +112,7 @@ def test_framework_refuses_what_has_no_schema(parameters_of: Callable[..., Any])
 
 
 def test_tracing_prints_what_its_page_shows() -> None:
-    """The page shows which span is below which."""
+    """The page shows the nesting of the spans."""
     run = subprocess.run(program("tracing"), capture_output=True, text=True, timeout=60)
 
     assert run.stderr == ""
@@ -120,7 +120,7 @@ def test_tracing_prints_what_its_page_shows() -> None:
 
 
 def test_trace_goes_on_from_the_client_of_the_package() -> None:
-    """Two implementations agree on where the context of a trace stands: it is one trace then."""
+    """Both implementations must use the same members, so that there is one trace."""
     run = subprocess.run(
         [sys.executable, "-m", "tests.peers.mcp_tracing", STACKS],
         cwd=ROOT,

@@ -37,16 +37,17 @@ async def asking(command: list[str], **settings: Any) -> AsyncGenerator[Client]:
         yield client
 
 
-async def said(client: Client, tool: str) -> str:
-    result = await client.request("tools/call", {"name": f"odd.{tool}", "arguments": {}})
+async def said(client: Client, tool: str, **settings: Any) -> str:
+    params: JSONObject = {"name": f"odd.{tool}", "arguments": {}}
+    result: Any = await client.request("tools/call", params, **settings)
     block = result["content"][0]
     assert block["type"] == "text"
-    return block["text"]
+    return str(block["text"])
 
 
 @on_trio(seconds=60)
 async def test_servers_are_not_promised_to_hear_of_changed_roots(tmp_path: Path) -> None:
-    """Nothing tells them, so who relies on it would go on with roots that are over."""
+    """No server would be notified, and one that relies on it would use old roots."""
     roots: JSONObject = {"roots": {"listChanged": True}}
     settings: JSONObject = {"revisions": ["2025-11-25"], "on_request": refuse}
     async with asking(before(tmp_path, "old"), capabilities=roots, **settings) as client:
@@ -55,7 +56,7 @@ async def test_servers_are_not_promised_to_hear_of_changed_roots(tmp_path: Path)
 
 @on_trio(seconds=60)
 async def test_server_without_subscriptions_ends_nothing(tmp_path: Path) -> None:
-    """One of several servers knows less than the others, which must go on being served."""
+    """One server without subscriptions must not end those of the others."""
     async with asking(before(tmp_path, "deaf")) as client:
         assert await said(client, "capabilities") == "{}"
         assert await said(client, "capabilities") == "{}"
@@ -63,7 +64,7 @@ async def test_server_without_subscriptions_ends_nothing(tmp_path: Path) -> None
 
 @on_trio(seconds=60)
 async def test_changes_of_a_server_that_was_started_again_come_through(tmp_path: Path) -> None:
-    """Nothing tells the client that the server is another one, so it still waits for news."""
+    """The client does not learn of the restart, and still waits for changes."""
     async with (
         asking(before(tmp_path)) as client,
         client.listen({"toolsListChanged": True}) as changes,
@@ -82,8 +83,38 @@ async def test_changes_of_a_server_that_was_started_again_come_through(tmp_path:
         nursery.cancel_scope.cancel()
 
 
+@on_trio(seconds=60)
+async def test_reports_between_two_rounds_reach_the_client(tmp_path: Path) -> None:
+    """The server's call goes on while the client has no open request, and no report may be lost."""
+    seen: list[float] = []
+    logged: list[str] = []
+    before_answer: list[float] = []
+
+    async def answer(question: Call) -> JSONObject:
+        await client.request("tools/list")  # the server reports again before it answers
+        before_answer.extend(seen)
+        return {"action": "accept", "content": {"shade": "dark grey"}}
+
+    def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        seen.append(progress)
+
+    def on_notification(method: str, params: JSONObject) -> None:
+        assert method == "notifications/message"
+        logged.append(params["data"])
+
+    able: JSONObject = {"elicitation": {"form": {}}}
+    settings: JSONObject = {"on_request": answer, "on_notification": on_notification}
+    async with asking(before(tmp_path, "old"), capabilities=able, **settings) as client:
+        text = await said(client, "long", on_progress=on_progress, log_level="info")
+
+    assert text == "{'shade': 'dark grey'}"
+    assert before_answer == [1]  # the others were sent between the rounds
+    assert seen == [1, 2, 3, 4]
+    assert logged == ["first", "second", "third", "fourth"]
+
+
 def test_question_that_is_left_without_an_answer_is_asked_again(tmp_path: Path) -> None:
-    """Clients may answer one of several, and come back for the rest; others would wait for ever."""
+    """Clients may answer some of the questions and retry for the rest."""
     with Popen(before(tmp_path), stdin=PIPE, stdout=PIPE) as gateway:
         assert gateway.stdin is not None
         assert gateway.stdout is not None

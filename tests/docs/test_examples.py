@@ -14,7 +14,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs_and_prints_what_its_page_shows(path: Path) -> None:
-    """A page that shows a program, or its output, that is not so teaches what is wrong."""
+    """A page with a wrong program or output teaches a mistake."""
     shown = path.with_suffix(".out")
     expected = shown.read_text("utf-8") if shown.exists() else ""
     run = subprocess.run(
@@ -32,7 +32,7 @@ def test_example_runs_and_prints_what_its_page_shows(path: Path) -> None:
 
 
 def test_every_output_belongs_to_an_example() -> None:
-    """The output of a program that was renamed would be shown for ever, and compared no more."""
+    """The output of a renamed program would stay on the page without a check."""
     outputs = {path.stem for path in (ROOT / "docs" / "examples").glob("*.out")}
 
     assert outputs <= {path.stem for path in EXAMPLES}
@@ -40,7 +40,7 @@ def test_every_output_belongs_to_an_example() -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_is_shown_on_a_page(path: Path) -> None:
-    """What no page shows is no example; nobody would find it."""
+    """A reader cannot find an example that no page shows."""
     name = path.name
 
     assert any(f"examples/{name}" in page.read_text("utf-8") for page in PAGES)
@@ -48,7 +48,7 @@ def test_every_example_is_shown_on_a_page(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["readme.py", "hello_server.py"])
 def test_readme_shows_the_example_as_it_is(name: str) -> None:
-    """The README is read where nothing can be included from a file, so its copy must be checked."""
+    """The README cannot include a file, so its copy must be compared."""
     code = (ROOT / "docs" / "examples" / name).read_text("utf-8")
 
     assert f"```python\n{code}```" in (ROOT / "README.md").read_text("utf-8")

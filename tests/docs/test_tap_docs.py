@@ -25,12 +25,12 @@ CAPTURE = re.findall(
 
 
 def timeless(text: str) -> str:
-    """Without what no two runs have in common."""
+    """The text without times and other values that differ between runs."""
     return re.sub(r"\d+\.\d{3,6}", "0.000", text)
 
 
 def test_examples_show_what_the_commands_print(tmp_path: Path) -> None:
-    """One after the other, since one reads what another has written."""
+    """They run one after the other, since one reads the output of another."""
     shutil.copy(DOCS / "examples" / "careless_server.py", tmp_path)
     assert len(EXAMPLES) > 5
     for command, output in EXAMPLES:
@@ -56,7 +56,7 @@ def test_examples_show_what_the_commands_print(tmp_path: Path) -> None:
 def test_formats_are_shown_as_they_are_read(
     tmp_path: Path, text: str, rule: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Other programs are written after that page."""
+    """Other programs are written by that page."""
     path = tmp_path / "talk"
     path.write_text(text, "utf-8")
 

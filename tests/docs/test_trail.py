@@ -1,38 +1,22 @@
-"""The trail of one request on the page "where does it live", beside the calls that are made."""
+"""The trails of one request on the page "where does it live" equal the calls that are made."""
 
 import json
+import subprocess
 import sys
-from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 from docs._ext.where import TRAILS, source_of, trail_under
 from sansmcp import JSONObject, RequestReceived, ServerConnection
 from sansmcp.http import ServerEndpoint
+from tests.support.called import calls_in
 from tests.support.modern import envelope
+from tests.support.processes import ROOT
 from tests.support.wire import INITIALIZED, call, initialize
 
 SERVER: dict[str, Any] = {
     "info": {"name": "demo", "version": "1"},
     "capabilities": {"tools": {}},
 }
-
-
-def calls_in(action: Callable[[], object]) -> list[str]:
-    """The full names of the functions of `sansmcp` that are called, in their order."""
-    calls: list[str] = []
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call":
-            calls.append(f"{frame.f_globals.get('__name__')}.{frame.f_code.co_qualname}")
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        action()
-    finally:
-        sys.setprofile(before)
-    return calls
 
 
 def missing_in(calls: list[str], trail: list[str]) -> list[str]:
@@ -46,7 +30,7 @@ def line(message: JSONObject) -> bytes:
 
 
 def test_trail_on_a_byte_stream_is_what_happens() -> None:
-    """A reader follows it instead of a debugger, and would look for a renamed function in vain."""
+    """A reader follows the trail, and could not find a renamed function."""
     server = ServerConnection(**SERVER)
     server.receive_data(line(initialize(1, "2025-11-25")) + line(INITIALIZED))
     while server.next_event() is not None:
@@ -62,7 +46,7 @@ def test_trail_on_a_byte_stream_is_what_happens() -> None:
 
     trail = trail_under(TRAILS[0])
 
-    assert len(trail) == 15
+    assert len(trail) == 16
     assert [name for name in trail if source_of(name) is None] == []
     assert missing_in(calls_in(serve), trail) == []
 
@@ -96,3 +80,24 @@ def test_trail_over_http_is_what_happens() -> None:
     assert len(trail) == 16
     assert [name for name in trail if source_of(name) is None] == []
     assert missing_in(calls_in(serve), trail) == []
+
+
+def test_trail_through_an_adapter_is_what_happens() -> None:
+    """A reader who fixes an adapter has to know which half of a step is in the shared room."""
+    params = {"name": "echo", "arguments": {}, "_meta": envelope()}
+    command = [sys.executable, "-m", "tests.support.programs.traced_server"]
+    ended = subprocess.run(
+        command,
+        cwd=ROOT,
+        input=line(call(2, "tools/call", params)),
+        capture_output=True,
+        check=True,
+    )
+    calls: list[str] = json.loads(ended.stderr)
+
+    trail = trail_under(TRAILS[2])
+
+    assert json.loads(ended.stdout)["result"]["content"] == []
+    assert len(trail) == 15
+    assert [name for name in trail if source_of(name) is None] == []
+    assert missing_in(calls, trail) == []

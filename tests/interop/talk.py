@@ -29,7 +29,7 @@ Anomaly: TypeAlias = ProtocolViolation | MessageIgnored | LimitReached | ErrorWi
 
 
 class Reports:
-    """Keeps what our client has to say about the peer."""
+    """Keeps the reports of our client about the peer."""
 
     def __init__(self) -> None:
         self.anomalies: list[Anomaly] = []
@@ -48,13 +48,13 @@ class Reports:
         }
 
     async def reported(self, rule: str) -> None:
-        """Wait until it was."""
+        """Wait for this report."""
         while rule not in self.rules():
             await self._reported.wait()
 
 
 class Trace(Reports):
-    """The same, and what an observer has to say about both."""
+    """The same with an observer of both sides."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Trace(Reports):
         self.observer.receive_data(Side.SERVER, data)
 
     def accused(self) -> list[tuple[Side, str]]:
-        """Which rules the observer saw broken, and by whom."""
+        """The broken rules that the observer saw, with their sides."""
         found: list[tuple[Side, str]] = []
         while (event := self.observer.next_event()) is not None:
             if isinstance(event, ViolationSeen):
@@ -77,7 +77,7 @@ class Trace(Reports):
 
 @attrs.define
 class Talk:
-    """An open conversation, in the words of the tests."""
+    """An open conversation, with the helpers of the tests."""
 
     client: Client
     trace: Reports
@@ -103,7 +103,7 @@ class Talk:
 
 
 class Notifications:
-    """What the server has told, for tests that look back and for those that wait for it."""
+    """The notifications of the server, for tests that look back or wait."""
 
     def __init__(self) -> None:
         self._told: list[tuple[str, JSONObject]] = []
@@ -118,7 +118,7 @@ class Notifications:
         return [params for told, params in self._told if told == method]
 
     async def wait(self, method: str, count: int = 1) -> list[JSONObject]:
-        """All that came by this name, as soon as there are so many."""
+        """All notifications of this method, as soon as there are this many."""
         while len(told := self.of(method)) < count:
             await self._arrived.wait()
         return told

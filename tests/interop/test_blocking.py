@@ -36,7 +36,7 @@ def names(client: Client, method: str) -> list[str]:
 
 
 def test_server_everything_is_used() -> None:
-    """Listings, tools, questions and progress of a server on the TypeScript SDK."""
+    """Listings, tools, questions and progress must work with the TypeScript SDK."""
     told: list[tuple[float, float | None]] = []
     with connect_stdio(
         everything().command,
@@ -64,7 +64,7 @@ def test_server_everything_is_used() -> None:
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
 def test_server_on_the_mcp_package_is_used(revision: str) -> None:
-    """In both eras: what it asks, what it tells of, what it is told to stop."""
+    """Questions, notifications and cancellation must work in both eras."""
     lines: list[str] = []
     with connect_stdio(
         mcp_server().command,

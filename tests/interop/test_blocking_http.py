@@ -38,7 +38,7 @@ http.Server.prototype.listen = function (...args) {
 
 @contextmanager
 def running(command: Sequence[str | Path]) -> Generator[str, None, None]:
-    """A server whose first line on standard output is its port; the start of its URLs."""
+    """A server whose first line of output is its port; returns the start of its URLs."""
     environment = {**os.environ, "PORT": "0"}
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, encoding="utf-8"
@@ -57,7 +57,7 @@ def call(name: str, **arguments: object) -> JSONObject:
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
 @pytest.mark.parametrize("options", FORMS, ids=" ".join)
 def test_server_on_the_mcp_package_is_used(revision: str, options: list[str]) -> None:
-    """In both eras and every form: listings, answers large and small, errors, cancellation."""
+    """Listings, responses, errors and cancellation must work in both eras and every form."""
     told: list[float] = []
 
     def note(progress: float, total: float | None, message: str | None) -> None:
@@ -101,7 +101,7 @@ def test_server_on_the_mcp_package_is_used(revision: str, options: list[str]) ->
 
 
 def test_an_answer_is_fetched_after_its_stream_was_closed() -> None:
-    """The package keeps events, and closes a stream before it answers."""
+    """The package stores events, and closes a stream before its response."""
     told: list[float] = []
 
     def note(progress: float, total: float | None, message: str | None) -> None:
@@ -118,7 +118,7 @@ def test_an_answer_is_fetched_after_its_stream_was_closed() -> None:
 
 
 def test_a_token_is_shown_when_the_server_wants_one() -> None:
-    """The server answers 401, and names the address of its metadata."""
+    """The server answers 401 with the address of its metadata."""
     seen: list[Any] = []
 
     def show(refused: AuthorizationRequired) -> list[tuple[str, str]]:
@@ -137,7 +137,7 @@ def test_a_token_is_shown_when_the_server_wants_one() -> None:
     ("transport", "path"), [("streamableHttp", "/mcp"), ("sse", "/sse")], ids=["http", "sse"]
 )
 def test_server_everything_is_used(transport: str, path: str) -> None:
-    """A server on the TypeScript SDK, in a session, and on the old transport with one stream."""
+    """The TypeScript SDK must work in a session, and on the old transport with one stream."""
     node, script = everything().command
     told: list[tuple[float, float | None]] = []
     command = [node, "--import", f"data:text/javascript,{SAY_PORT}", script, transport]

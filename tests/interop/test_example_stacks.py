@@ -14,7 +14,7 @@ from tests.support.stacks import ROOT, program, serving
 
 
 def test_agent_of_twisted_talks_to_everything() -> None:
-    """The client object needs nothing of a stack but its requests: those of Twisted do as well."""
+    """The client object needs only HTTP requests, for which Twisted's agent must do."""
     with everything_on("streamableHttp") as port:
         run = subprocess.run(
             program("twisted_client", f"http://127.0.0.1:{port}/mcp"),
@@ -32,7 +32,7 @@ def test_agent_of_twisted_talks_to_everything() -> None:
 
 
 def test_websocket_carries_a_client_of_the_package() -> None:
-    """Messages that come whole need no lines; version 1 of the package speaks so, too."""
+    """Whole messages need no lines; version 1 of the package has such a transport too."""
     python = pypi("mcp").command[0]
     with serving("over_websocket") as url:
         address = url.replace("http://", "ws://").removesuffix("/mcp")
@@ -52,7 +52,7 @@ def test_websocket_carries_a_client_of_the_package() -> None:
 
 @on_trio()
 async def test_recorder_changes_nothing_between_the_package_and_everything(tmp_path: Path) -> None:
-    """What stands between two foreign processes only listens, and hears all of it."""
+    """A recorder between two foreign processes must change nothing, and record all messages."""
     recorded = tmp_path / "recorded"
     python, *arguments = program("recorder", recorded, *everything().command)
     async with Client(StdioServerParameters(command=python, args=arguments)) as client:

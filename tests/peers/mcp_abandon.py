@@ -2,8 +2,8 @@
 
 Usage: python mcp_abandon.py cancel|timeout NAMES HEARD COMMAND...
 
-NAMES are objects of the package, parted by commas, which must exist. HEARD is a file in which the
-server writes the methods that it hears. Prints the version of the package.
+NAMES are objects of the package, separated by commas, which must exist. HEARD is a file in which
+the server writes the methods that it receives. Prints the version of the package.
 """
 
 import pkgutil

@@ -38,7 +38,7 @@ ROOT = types.Root(uri=FileUrl("file:///peer/root"), name="root")
 
 @dataclass
 class Walk:
-    """The steps taken so far, and what the server did to us meanwhile."""
+    """The steps taken so far, and the unexpected messages of the server meanwhile."""
 
     failed: bool = False
     samplings: int = 0
@@ -57,7 +57,7 @@ class Walk:
 
     @asynccontextmanager
     async def step(self, name: str) -> AsyncGenerator[None, None]:
-        """Turn an exception into a failed step, so that the later ones still get their turn."""
+        """Turn an exception into a failed step, so that later steps still run."""
         try:
             yield
         except Exception as error:
@@ -128,7 +128,7 @@ def text_of(result: types.CallToolResult) -> str:
 
 
 async def take_steps(walk: Walk, session: ClientSession, revision: str | None) -> None:
-    """All steps of a session, in order; without a handshake there is nothing more to try."""
+    """All steps of a session, in order; without a handshake no further step is possible."""
     try:
         init = await initialize(session, revision)
     except Exception as error:

@@ -94,7 +94,7 @@ async def list_resources(client: Client) -> list[str]:
 
 
 async def subscribe(client: Client) -> list[str]:
-    """What the server says of a change before, during and after a subscription."""
+    """The server's messages about a change before, during and after a subscription."""
     # Put together by hand, because the package's own methods warn: the newest revision drops them.
     params = types.SubscribeRequestParams(uri=NOTE)
     before = await call(client, "touch", uri=NOTE)
@@ -129,7 +129,7 @@ async def log(client: Client) -> list[str]:
 
 
 async def cancel(client: Client) -> str:
-    """Give a call up as soon as it has begun, and ask what the server noticed."""
+    """Cancel a call as soon as it has begun, and ask the server whether it noticed."""
     begun = anyio.Event()
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:

@@ -27,7 +27,7 @@ types: Any = import_module("mcp.types")
 
 
 class Store:
-    """All events that ever were: what the package calls an `EventStore`."""
+    """Keeps all events: the `EventStore` of the package."""
 
     def __init__(self) -> None:
         self._events: list[tuple[str, Any]] = []
@@ -94,7 +94,7 @@ async def fail() -> str:
 
 
 async def ask() -> str:
-    """All that a client can be asked."""
+    """Ask the client every kind of question."""
     ctx = server.get_context()
     answer = await ctx.elicit("What is your name?", Name)
     content = types.TextContent(type="text", text="Say something.")
@@ -105,7 +105,7 @@ async def ask() -> str:
 
 
 async def touch() -> str:
-    """Tell of a change, which belongs to no request."""
+    """Send a notification of a change, which belongs to no request."""
     ctx = server.get_context()
     await ctx.session.send_resource_updated(AnyUrl(NOTE))
     return "told"
@@ -116,7 +116,7 @@ def note() -> str:
 
 
 async def hang(name: str) -> str:
-    """Stay, and remember when cut short: a cancelled request has no answer to tell it by."""
+    """Hang, and record the cancellation: a cancelled request has no response to show it."""
     started.add(name)
     tell()
     try:
@@ -142,7 +142,7 @@ async def await_ending(name: str) -> str:
 
 
 async def leave() -> str:
-    """Close the stream of this call, and answer: the client has to come for it."""
+    """Close the stream of this call, and answer: the client has to resume for the response."""
     ctx = server.get_context()
     # The stream begins with an event whose id the client needs to come back, sent by another task.
     await anyio.wait_all_tasks_blocked()

@@ -1,23 +1,26 @@
 """The server of `mcp_server.py` over HTTP, on uvicorn. Its one line of output is its port.
 
-Usage: python -m tests.peers.mcp_http [--json] [--stateless] [--store] [--token TOKEN]
+Usage: python -m tests.peers.mcp_http [--json] [--stateless] [--store]
+                                      [--token TOKEN | --introspect ENDPOINT CLIENT SECRET]
 
 With `--json` it answers with JSON wherever that is possible, with `--stateless` it has no sessions,
 with `--store` it keeps events for clients that come back, and with `--token` it serves only those
-that have it.
+that have it. With `--introspect` it serves those whose token the introspection endpoint calls
+active, which it asks with the credentials of a client.
 """
 
 import argparse
 import socket
 from typing import Any
+from urllib.parse import quote_plus, urljoin
 
 import anyio
+import httpx2
 import mcp_types as types
 import uvicorn
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.streamable_http import GET_STREAM_KEY, EventCallback, EventMessage, EventStore
-from pydantic import AnyHttpUrl
 
 from tests.peers.mcp_server import STRING, TOOLS, Arguments, Context, build, invalid
 
@@ -25,7 +28,7 @@ RETRY_MS = 20
 
 
 class Changed:
-    """Lets tasks wait for what other tasks do."""
+    """Lets tasks wait for changes by other tasks."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()
@@ -39,7 +42,7 @@ class Changed:
 
 
 class Store(EventStore):
-    """All events that ever were. One that is asked for a stream stays until its answer is there."""
+    """Keeps all events. A replay stays open until the response of its stream is there."""
 
     def __init__(self) -> None:
         self.replays = 0
@@ -80,7 +83,7 @@ turns = Changed()
 
 
 async def hang(ctx: Context, arguments: Arguments) -> str:
-    """Stay, and remember when cut short: a cancelled request has no answer to tell it by."""
+    """Hang, and record the cancellation: a cancelled request has no response to show it."""
     started.add(arguments["name"])
     turns.tell()
     try:
@@ -110,7 +113,7 @@ async def fail(ctx: Context, arguments: Arguments) -> str:
 
 
 async def leave(ctx: Context, arguments: Arguments) -> str:
-    """Close the stream of this call, and answer: the client has to come for it."""
+    """Close the stream of this call, and answer: the client has to resume for the response."""
     assert ctx.close_sse_stream is not None
     # The stream begins with an event whose id the client needs to come back, sent by another task.
     await anyio.wait_all_tasks_blocked()
@@ -119,7 +122,7 @@ async def leave(ctx: Context, arguments: Arguments) -> str:
 
 
 async def leave_until_back(ctx: Context, arguments: Arguments) -> str:
-    """The same, and answer only when the client is back."""
+    """The same, but answer only after the client has resumed."""
     assert ctx.close_sse_stream is not None
     replays = store.replays
     await ctx.session.report_progress(1, 2)
@@ -131,7 +134,7 @@ async def leave_until_back(ctx: Context, arguments: Arguments) -> str:
 
 
 async def leave_listener(ctx: Context, arguments: Arguments) -> str:
-    """Close the stream that belongs to no request, and tell something that belongs there."""
+    """Close the GET stream, and send a notification that belongs there."""
     assert ctx.close_standalone_sse_stream is not None
     await ctx.close_standalone_sse_stream()
     await ctx.session.send_resource_updated("test://notes/first")
@@ -153,7 +156,7 @@ TOOLS.update(
 
 
 class Verifier(TokenVerifier):
-    """Knows one token."""
+    """Accepts one token."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -164,32 +167,66 @@ class Verifier(TokenVerifier):
         return AccessToken(token=token, client_id="ann", scopes=["use"])
 
 
+class Introspector(TokenVerifier):
+    """Asks the authorization server about each token."""
+
+    def __init__(self, endpoint: str, client: str, secret: str) -> None:
+        self._endpoint = endpoint
+        # RFC 6749, section 2.3.1: both are encoded before they are joined.
+        self._credentials = (quote_plus(client), quote_plus(secret))
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        async with httpx2.AsyncClient(auth=self._credentials) as http:
+            response = await http.post(self._endpoint, data={"token": token})
+        said = response.raise_for_status().json()
+        if not said["active"]:
+            return None
+        return AccessToken(
+            token=token,
+            client_id=said["client_id"],
+            scopes=said["scope"].split(),
+            expires_at=said["exp"],
+            resource=said["aud"],
+            subject=said["sub"],
+            claims={"iss": said["iss"]},
+        )
+
+
+def protect(settings: dict[str, Any], issuer: str, server: str, verifier: TokenVerifier) -> None:
+    """Serve only those whose tokens are verified, and are for this server."""
+    # Not by an `AnyHttpUrl` of ours, which would put a slash behind an issuer without a path.
+    given = {
+        "issuer_url": issuer,
+        "resource_server_url": server,
+        "required_scopes": ["use"],
+        "validate_token_resource": isinstance(verifier, Introspector),
+    }
+    settings |= {"auth": AuthSettings.model_validate(given), "token_verifier": verifier}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--stateless", action="store_true")
     parser.add_argument("--store", action="store_true")
     parser.add_argument("--token")
+    parser.add_argument("--introspect", nargs=3)
     options = parser.parse_args()
     settings: dict[str, Any] = {}
     if options.store:
         settings |= {"event_store": store, "retry_interval": RETRY_MS}
-    if options.token:
-        url = AnyHttpUrl("http://127.0.0.1/mcp")
-        settings |= {
-            "auth": AuthSettings(
-                issuer_url=url,
-                resource_server_url=url,
-                required_scopes=["use"],
-                validate_token_resource=False,
-            ),
-            "token_verifier": Verifier(options.token),
-        }
-    app = build("both").streamable_http_app(
-        json_response=options.json, stateless_http=options.stateless, **settings
-    )
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
-        print(listener.getsockname()[1], flush=True)  # who connects now waits in the backlog
+        port = listener.getsockname()[1]
+        url = f"http://127.0.0.1:{port}/mcp"
+        if options.token:
+            protect(settings, url, url, Verifier(options.token))
+        elif options.introspect:
+            verifier = Introspector(*options.introspect)
+            protect(settings, urljoin(options.introspect[0], "/").rstrip("/"), url, verifier)
+        app = build("both").streamable_http_app(
+            json_response=options.json, stateless_http=options.stateless, **settings
+        )
+        print(port, flush=True)  # who connects now waits in the backlog
         server = uvicorn.Server(uvicorn.Config(app, log_level="critical", ws="none"))
         server.run(sockets=[listener])
 

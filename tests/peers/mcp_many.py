@@ -2,8 +2,8 @@
 
 Usage: python tests/peers/mcp_many.py CALLS COMMAND...
 
-Several calls are in flight at a time; their texts are short and long, plain and not. It prints one
-JSON object with the number of answers that were right.
+Several calls are in flight at a time; their texts are short and long, ASCII and not. It prints one
+JSON object with the number of correct responses.
 """
 
 import json

@@ -71,7 +71,8 @@ async def progress(ctx: Context, arguments: Arguments) -> str:
 
 
 async def slow(ctx: Context, arguments: Arguments) -> str:
-    """Sleep, and say on stderr when cut short: a cancelled request has no answer to tell it by."""
+    """Sleep, and report a cancellation on stderr: a cancelled request has no response to show
+    it."""
     seconds = float(arguments["seconds"])
     try:
         await anyio.sleep(seconds)
@@ -94,7 +95,7 @@ class InputNeeded(Exception):
 
 
 async def ask(ctx: Context, request: types.InputRequest, answer: type[Answer]) -> Answer:
-    """Ask the client in the way of its era: within this call, or as the result of this round."""
+    """Ask the client in the way of its era: during this call, or as the result of this round."""
     if not is_modern(ctx):
         return await ctx.session.send_request(request, answer)
     params = types.CallToolRequestParams.model_validate(ctx.params, by_name=False)
@@ -134,7 +135,7 @@ async def ask_elicit(ctx: Context, arguments: Arguments) -> str:
 
 
 async def pause(ctx: Context, arguments: Arguments) -> str:
-    """Answer the first round with a state and no question; only clients without handshake know."""
+    """Answer the first round with a state and no question, which only modern clients know."""
     params = types.CallToolRequestParams.model_validate(ctx.params, by_name=False)
     if params.request_state is None:
         raise InputNeeded(None)
@@ -162,7 +163,7 @@ async def log(ctx: Context, arguments: Arguments) -> str:
 
 
 async def touch(ctx: Context, arguments: Arguments) -> str:
-    """Pretend that a resource changed; only a subscriber hears of it."""
+    """Pretend that a resource changed; only subscribers must be notified."""
     uri = str(arguments["uri"])
     if is_modern(ctx):
         await bus.publish(ResourceUpdated(uri))
@@ -190,7 +191,7 @@ async def revision(ctx: Context, arguments: Arguments) -> str:
 
 
 async def filler(ctx: Context, arguments: Arguments) -> str:
-    """One of many tools whose only purpose is that the list takes several pages."""
+    """One of many tools whose only purpose is a list of several pages."""
     return "filler"
 
 
@@ -333,7 +334,7 @@ async def set_level(ctx: Context, params: types.SetLevelRequestParams) -> types.
 
 
 async def refuse_handshake(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Make a server of one era of a server of both, which the package has no setting for."""
+    """Make a server of one era from a server of both, for which the package has no setting."""
     if ctx.method == "initialize":
         supported = list(MODERN_PROTOCOL_VERSIONS)
         raise MCPError(

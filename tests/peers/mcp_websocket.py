@@ -1,8 +1,8 @@
-"""A client on version 1 of the official `mcp` package over WebSockets, which version 2 has not.
+"""A client on version 1 of the official `mcp` package over WebSockets, which version 2 lacks.
 
 Usage: python tests/peers/mcp_websocket.py URL
 
-It prints one JSON object: what came of each step, for the caller to judge.
+It prints one JSON object: the result of each step, for the caller to judge.
 """
 
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false

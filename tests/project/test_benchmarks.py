@@ -36,6 +36,9 @@ ROWS = {
     "growth with requests in flight": 2,
     "growth with requests in flight, ids of one hash": 1,
     "growth with requests in flight, token, 2 timeouts": 1,
+    "check in full, params and result of the small call, 2025-11-25": 1,
+    "check in full, params and result of the small call, 2026-07-28": 1,
+    "check in full, growth with the blocks of a result": 1,
     "small call, HTTP exchange, 2026-07-28": 2,
     "small call, HTTP exchange, stateless": 1,
     "small call, HTTP exchange, session": 2,
@@ -70,6 +73,12 @@ ROWS = {
     "tap, small call, summary only, latency added per message": 1,
     "tap, small call, trace and capture, latency added per message": 1,
     "tap, echo of 64 KiB, trace and capture, latency added per message": 1,
+    "growth of a poll with tasks in flight, 2025-11-25": 2,
+    "growth of a poll with tasks in flight, 2026-07-28": 2,
+    "memory: idle task, 2025-11-25": 2,
+    "memory: idle task, 2026-07-28": 2,
+    "plain call with tasks turned on, beside without, 2025-11-25": 2,
+    "plain call with tasks turned on, beside without, 2026-07-28": 2,
     "cluster, carried call, 1 connection, processor time added": 1,
     "cluster, carried call, 1 connection, latency added": 1,
     "cluster, call at its worker, 1 connection, processor time elsewhere": 1,
@@ -95,7 +104,7 @@ def run_benchmarks(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.proof
 def test_quick_run_prints_every_row(tmp_path: Path) -> None:
-    """A benchmark that broke with a change of the API would be noticed at the next release only."""
+    """A benchmark that an API change has broken would be noticed at the next release only."""
     output = tmp_path / "rounds.json"
     run = run_benchmarks("--quick", "--output", str(output))
 
@@ -111,7 +120,7 @@ def test_quick_run_prints_every_row(tmp_path: Path) -> None:
 
 @pytest.mark.proof
 def test_missed_bounds_fail_only_a_strict_run() -> None:
-    """On a busy machine times prove nothing: who wants a gate has to ask for it."""
+    """On a busy machine times prove nothing, so the gate must be optional."""
     run = run_benchmarks("--quick", "--strict", "round_trips")
     missed = int(run.stdout.splitlines()[-1].split(" of ")[0])
 
@@ -120,7 +129,7 @@ def test_missed_bounds_fail_only_a_strict_run() -> None:
 
 @pytest.mark.parametrize("name", ["nonsense"])
 def test_unknown_benchmark_is_refused(name: str) -> None:
-    """A typing mistake must not look like a run in which all bounds are met."""
+    """A typing mistake must not look like a run that meets all bounds."""
     run = run_benchmarks(name)
 
     assert run.returncode == 2
@@ -129,7 +138,7 @@ def test_unknown_benchmark_is_refused(name: str) -> None:
 
 @contextmanager
 def running(module: str) -> Generator[int, None, None]:
-    """Such a server, and its port."""
+    """A server of the benchmark, and its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -142,7 +151,7 @@ def running(module: str) -> Generator[int, None, None]:
 
 
 def connected(port: int) -> socket.socket:
-    """A connection, as soon as the server is there."""
+    """A connection, made as soon as the server listens."""
     deadline = time.monotonic() + 20
     while True:
         try:
@@ -154,7 +163,7 @@ def connected(port: int) -> socket.socket:
 
 @pytest.mark.parametrize("module", ["echo_http", "bare_http"])
 def test_servers_of_the_benchmark_echo(module: str) -> None:
-    """Both do the same work; a bare one that did less would be no floor."""
+    """Both servers must do the same work, or the comparison would be wrong."""
     modern = posted_modern(modern_tool_call(1, "echo", text="hello"))
     legacy = posted(tool_call(1, "echo", text="hello"), {"mcp-protocol-version": LEGACY})
     with running(module) as port, connected(port) as connection:

@@ -59,7 +59,7 @@ def error(code: Any, message: Any = "no", id: object = 1, **tail: object) -> dic
 
 
 def problems_of_answer(revision: str, asker: Sender, asked: Any, answer: Any) -> list[str]:
-    """What is wrong with the answer to a request, which has to be valid itself."""
+    """The problems in the response to a request, which has to be valid itself."""
     answerer: Sender = "server" if asker == "client" else "client"
     transcript = Transcript(revision)
     transcript.record(asker, asked)
@@ -405,7 +405,7 @@ def test_generic_json_values_may_be_fractions_and_null() -> None:
 
 
 def test_the_official_examples_are_valid() -> None:
-    """They were written by hand beside schema.ts: what they contain, the judge must accept."""
+    """The examples are official, so the judge must accept them."""
     files = example_files()
     schema = schema_of("2026-07-28")
     found = {
@@ -418,7 +418,7 @@ def test_the_official_examples_are_valid() -> None:
 
 @every_revision
 def test_formats_are_remarks(revision: str) -> None:
-    """Dialects differ in whether they are rules, and revisions must not differ for that reason."""
+    """JSON Schema dialects differ in whether formats are rules, and revisions must not."""
     assert (
         schema_of(revision).violations({"uri": "no uri", "text": ""}, "TextResourceContents") == []
     )
@@ -431,7 +431,7 @@ def test_names_that_do_not_exist_are_refused() -> None:
 
 
 def test_kinds_are_told_apart() -> None:
-    """What is two kinds at once is none: each receiver would read it differently."""
+    """A message of two kinds is invalid, because receivers would read it differently."""
     messages: list[object] = [request("m"), notification("m"), result({}), error(1)]
     assert [kind_of(each) for each in messages] == ["request", "notification", "result", "error"]
     nothing: list[object] = [{}, {"method": "m", "result": {}}, [], "m", None]

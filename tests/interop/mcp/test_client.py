@@ -57,7 +57,7 @@ MODERN: dict[str, Any] = {
 def test_every_feature_of_a_server_of_ours_is_used(
     mode: str, speaks: str, expected: dict[str, Any], tmp_path: Path
 ) -> None:
-    """It finds all that our server declared, whichever way it came in, and we have no complaint."""
+    """The client must find all declared features in each era, and make no breach."""
     reports = tmp_path / "reports"
     server = [sys.executable, "-m", "tests.interop.hand_driven_server", str(reports), speaks]
     done = subprocess.run(

@@ -44,7 +44,7 @@ NAMES = {
 def test_page_says_what_the_package_does_with_a_call_that_is_given_up(
     version: int, how: str, tmp_path: Path
 ) -> None:
-    """Whoever changes over must know what the server will hear, and by which names to look."""
+    """A user who changes over must know what the server receives, and the names to look for."""
     python = (time() if version == 1 else mcp_server()).command[0]
     heard = tmp_path / "methods"
     heard.touch()
@@ -72,7 +72,7 @@ def test_page_says_what_the_package_does_with_a_call_that_is_given_up(
 
 @pytest.mark.parametrize("version", NAMES)
 def test_names_that_were_looked_up_stand_in_the_page(version: int) -> None:
-    """A name that is not on the page needs no test."""
+    """A name that the page does not have needs no test."""
     column = " ".join(row[0] if version == 1 else f"{row[0]} {row[1]}" for row in ROWS)
     for name in NAMES[version]:
         assert re.search(rf"\b{re.split('[.:]', name)[-1]}\b", column), name

@@ -71,7 +71,7 @@ def traced(talk: Talk) -> HTTPReports:
 async def test_requests_are_answered_in_every_form(
     serve: Serve, options: tuple[str, ...], revision: str
 ) -> None:
-    """JSON or a stream, a session or none: an application must not see the difference."""
+    """JSON or stream, session or none: an application must see no difference."""
     port = serve(*options)
     async with talking_over_http("mcp", port, revisions=[revision]) as talk:
         assert talk.client.peer.revision == revision
@@ -106,7 +106,7 @@ async def test_requests_are_answered_in_every_form(
 async def test_many_requests_at_once_are_answered(
     serve: Serve, options: tuple[str, ...], revision: str
 ) -> None:
-    """Each answer goes to its own question."""
+    """Each response must reach its own request."""
     answers: dict[int, str] = {}
     async with (
         talking_over_http("mcp", serve(*options), revisions=[revision]) as talk,
@@ -123,7 +123,7 @@ async def test_many_requests_at_once_are_answered(
 
 @on_trio()
 async def test_the_newest_revision_is_found(serve: Serve) -> None:
-    """It serves both eras; the client asks before it opens anything."""
+    """The server serves both eras, so the client must probe first."""
     async with talking_over_http("mcp", serve()) as talk:
         assert talk.client.peer.revision == MODERN
     assert traced(talk).sessions == []
@@ -138,7 +138,7 @@ async def test_the_newest_revision_is_found(serve: Serve) -> None:
 async def test_its_progress_and_logs_come_with_the_call(
     serve: Serve, options: tuple[str, ...], revision: str
 ) -> None:
-    """On the stream of the call, before its answer."""
+    """Both must come on the stream of the call, before its response."""
     values: list[tuple[float, float | None]] = []
     async with talking_over_http("mcp", serve(*options), revisions=[revision]) as talk:
         params: JSONObject = {"name": "progress", "arguments": {"steps": 3}}
@@ -156,7 +156,7 @@ async def test_its_progress_and_logs_come_with_the_call(
 
 @on_trio()
 async def test_what_belongs_to_no_request_comes_on_the_stream_of_the_session(serve: Serve) -> None:
-    """The package tells of changes, and sends logs, on the stream that the client opens by GET."""
+    """The package sends changes and logs on the GET stream."""
     async with talking_over_http("mcp", serve(), revisions=[LEGACY]) as talk:
         await traced(talk).stream()
         await talk.request("resources/subscribe", uri=FIRST)
@@ -174,7 +174,7 @@ async def test_what_belongs_to_no_request_comes_on_the_stream_of_the_session(ser
 
 @on_trio()
 async def test_its_changes_are_listened_to() -> None:
-    """Two subscriptions, each on a stream of its own, hear what they asked for until they end."""
+    """Two subscriptions, each on a stream of its own, must get their changes until they end."""
     with running(SERVER) as port:  # alone: one of the tools ends the subscriptions of everybody
         async with talking_over_http("mcp", port, revisions=[MODERN]) as talk:
             async with (
@@ -210,8 +210,8 @@ async def test_its_changes_are_listened_to() -> None:
 async def test_its_questions_are_answered(
     serve: Serve, revision: str, options: tuple[str, ...]
 ) -> None:
-    """In a session on the stream of the call, or on that of the session where answers are JSON; in
-    2026-07-28 they are a round of the call."""
+    """In a session they come on the stream of the call, or on the GET stream with JSON
+    responses; in 2026-07-28 they are a round of the call."""
     async with talking_over_http(
         "mcp",
         serve(*options),
@@ -230,8 +230,8 @@ async def test_its_questions_are_answered(
 
 @on_trio()
 async def test_it_cannot_ask_where_there_is_no_session(serve: Serve) -> None:
-    """No answer would reach the asker. The package makes an error of that before anything is sent;
-    the call ends all the same."""
+    """An answer could not reach the handler. The package raises before it sends the question,
+    and the call must end all the same."""
     async with talking_over_http(
         "mcp",
         serve("--stateless"),
@@ -247,7 +247,7 @@ async def test_it_cannot_ask_where_there_is_no_session(serve: Serve) -> None:
 @ERAS
 @on_trio()
 async def test_a_question_that_is_refused_ends_the_call(serve: Serve, revision: str) -> None:
-    """In a session the server hears of it; in 2026-07-28 there is nobody to tell but the caller."""
+    """In a session the server gets the error; in 2026-07-28 only the caller does."""
 
     def refuse(call: Call) -> JSONObject:
         raise McpError(-1, "no user is here")
@@ -266,7 +266,8 @@ async def test_a_question_that_is_refused_ends_the_call(serve: Serve, revision: 
 
 @on_trio()
 async def test_nothing_is_asked_of_a_client_that_declared_nothing(serve: Serve) -> None:
-    """The package asks all the same; its question is not an answer, and nobody is bothered."""
+    """The package asks without the capability; the question must be refused without reaching the
+    application."""
     async with talking_over_http("mcp", serve(), revisions=[MODERN], reports={"MRTR-008"}) as talk:
         with pytest.raises(InvalidAnswer):
             await talk.call("ask_roots")
@@ -290,7 +291,7 @@ async def test_nothing_is_asked_of_a_client_that_declared_nothing(serve: Serve) 
 async def test_a_cancelled_call_ends_on_its_side(
     serve: Serve, revision: str, options: tuple[str, ...]
 ) -> None:
-    """By a notification in a session, and by the end of the exchange in 2026-07-28."""
+    """The cancellation is a notification in a session, and a disconnect in 2026-07-28."""
     name = f"{revision} {options}"
     late = () if revision == MODERN or "--json" in options else ("CANC-011",)
     async with talking_over_http(
@@ -311,7 +312,7 @@ async def test_a_cancelled_call_ends_on_its_side(
 
 @on_trio()
 async def test_a_session_that_was_ended_elsewhere_is_opened_anew(serve: Serve) -> None:
-    """404 for a session that is not known: the call is sent in another one."""
+    """An unknown session gets 404, and the call must be sent in a new one."""
     port = serve()
     async with talking_over_http(
         "mcp", port, revisions=[LEGACY], incidents={"SessionLost"}
@@ -334,7 +335,8 @@ async def test_a_session_that_was_ended_elsewhere_is_opened_anew(serve: Serve) -
 
 @on_trio()
 async def test_an_answer_is_fetched_where_the_stream_was_left(serve: Serve) -> None:
-    """The server closes the stream of a call and keeps the answer: a call must not notice."""
+    """The server closes the stream of a call and keeps its response, which the client must
+    fetch."""
     async with talking_over_http("mcp", serve("--store"), revisions=[LEGACY]) as talk:
         await traced(talk).stream()
         assert await talk.text("leave") == "left"
@@ -344,7 +346,7 @@ async def test_an_answer_is_fetched_where_the_stream_was_left(serve: Serve) -> N
 
 @on_trio()
 async def test_an_answer_comes_after_the_client_is_back(serve: Serve) -> None:
-    """And what is told meanwhile comes once."""
+    """Messages that were sent meanwhile must arrive once."""
     values: list[float] = []
     async with talking_over_http("mcp", serve("--store"), revisions=[LEGACY]) as talk:
         params: JSONObject = {"name": "leave_until_back", "arguments": {}}
@@ -357,7 +359,7 @@ async def test_an_answer_comes_after_the_client_is_back(serve: Serve) -> None:
 
 @on_trio()
 async def test_the_stream_of_a_session_is_taken_up_again(serve: Serve) -> None:
-    """What was told while it was down is told when it is up again."""
+    """Messages that were sent while the stream was broken must arrive after it is resumed."""
     async with talking_over_http("mcp", serve("--store"), revisions=[LEGACY]) as talk:
         await traced(talk).stream()
         await talk.request("resources/subscribe", uri=FIRST)
@@ -375,7 +377,7 @@ async def test_the_stream_of_a_session_is_taken_up_again(serve: Serve) -> None:
 @ERAS
 @on_trio()
 async def test_a_token_is_shown_when_it_is_asked_for(serve: Serve, revision: str) -> None:
-    """The challenge says where to get one."""
+    """The challenge must lead to the metadata of the server."""
     seen: list[AuthorizationRequired] = []
 
     def show(refused: AuthorizationRequired) -> list[tuple[str, str]]:

@@ -50,7 +50,7 @@ def text(value: str) -> JSONObject:
 
 
 async def handle(call: ServerCall) -> JSONObject | RequireInput:
-    """A tool for each thing that clients and servers do together."""
+    """Tools for everything that clients and servers do together."""
     match call.method:
         case "tools/list":
             names = ["ask", "echo", "fail", "progress", "slow", "leave"]
@@ -87,7 +87,7 @@ async def handle(call: ServerCall) -> JSONObject | RequireInput:
 
 
 class Peer:
-    """What the client was told and asked."""
+    """The messages and questions that the client has received."""
 
     def __init__(self) -> None:
         self.logged: list[Any] = []
@@ -130,7 +130,7 @@ async def said(client: Client, name: str, progress: Any = None, **arguments: Any
 async def test_it_talks_to_the_client_of_the_package(
     mode: str, sessions: bool, answers: str
 ) -> None:
-    """Two implementations that share no code agree, whatever form the answers have."""
+    """Two independent implementations must agree, whatever form the responses have."""
     progress: list[float] = []
 
     async def on_progress(value: float, total: float | None, message: str | None) -> None:
@@ -156,7 +156,7 @@ async def test_it_talks_to_the_client_of_the_package(
 @pytest.mark.parametrize("mode", MODES)
 @on_trio()
 async def test_it_asks_the_client_of_the_package(mode: str) -> None:
-    """In a session while the call is open, else by a result that says what is needed."""
+    """Questions must work during a call in a session, and as a result in 2026-07-28."""
     async with serving(handle) as server, Peer().client(server, mode) as client:
         responses, state = json.loads(await said(client, "ask"))
 
@@ -168,7 +168,7 @@ async def test_it_asks_the_client_of_the_package(mode: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 @on_trio()
 async def test_the_client_of_the_package_cancels(mode: str) -> None:
-    """By a notification, or by leaving: the handler hears of it in both ways."""
+    """The handler must be cancelled by a notification, and by a disconnect."""
     async with serving(handle) as server, Peer().client(server, mode) as client:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(client.call_tool, "slow")
@@ -182,7 +182,7 @@ async def test_the_client_of_the_package_cancels(mode: str) -> None:
 
 @on_trio()
 async def test_the_client_of_the_package_subscribes() -> None:
-    """In 2026-07-28 it listens on a stream, which ends in order with the server."""
+    """In 2026-07-28 its subscription is a stream, which must end properly with the server."""
     async with (
         serving(handle) as server,
         Peer().client(server, "auto") as client,
@@ -198,7 +198,7 @@ async def test_the_client_of_the_package_subscribes() -> None:
 @pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
 @on_trio()
 async def test_the_client_of_the_package_hears_of_changes_in_a_session() -> None:
-    """On the GET stream, which it opens once it is ready."""
+    """Changes must come on the GET stream, which it opens once it is ready."""
     heard = trio.Event()
 
     async def on_message(message: Any) -> None:
@@ -216,7 +216,7 @@ async def test_the_client_of_the_package_hears_of_changes_in_a_session() -> None
 
 @on_trio()
 async def test_the_client_of_the_package_comes_back() -> None:
-    """A stream that the server closes in the middle of a call costs it nothing."""
+    """A stream that the server closes during a call must be resumed without a loss."""
     async with serving(handle, answers="sse") as server:
         async with Peer().client(server, "legacy") as client:
             assert await said(client, "leave") == "True"
@@ -225,7 +225,7 @@ async def test_the_client_of_the_package_comes_back() -> None:
 
 @on_trio()
 async def test_the_client_of_the_package_says_who_it_is() -> None:
-    """Its tokens reach `authenticate`, and the principal the handler."""
+    """Its tokens must reach `authenticate`, and the principal the handler."""
 
     def check(headers: Mapping[str, str]) -> str:
         if match := re.fullmatch("Bearer (.+)", headers.get("authorization", "")):

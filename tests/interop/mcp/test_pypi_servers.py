@@ -14,7 +14,7 @@ from tests.support.adapters.on_trio import on_trio
 
 
 def make_repository(path: Path) -> None:
-    """A repository that takes nothing from the settings of whoever runs the tests."""
+    """A repository that ignores the git settings of the user who runs the tests."""
     for arguments in (
         ["init", "-q", "-b", "main"],
         ["config", "user.name", "Test"],
@@ -26,7 +26,7 @@ def make_repository(path: Path) -> None:
 
 @on_trio()
 async def test_a_file_is_committed(tmp_path: Path) -> None:
-    """The everyday use of a server on the older package, which most servers are still built on."""
+    """Most servers are still built on the older version of the package."""
     here = str(tmp_path.resolve())
     make_repository(tmp_path)
     (tmp_path / "new.txt").write_text("new\n", encoding="utf-8")
@@ -44,7 +44,7 @@ async def test_a_file_is_committed(tmp_path: Path) -> None:
 
 @on_trio()
 async def test_many_calls_are_under_way_at_once() -> None:
-    """Each of them ends with its own answer, in whatever order they come."""
+    """Each call must end with its own response, in whatever order they come."""
     converted: dict[int, str] = {}
 
     async def convert(hour: int) -> None:

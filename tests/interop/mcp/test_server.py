@@ -1,7 +1,6 @@
 """A server on version 2 of the `mcp` package.
 
-What it does with tools is in `test_interop_mcp`, and what there is in the newest revision only in
-`test_mcp_server_modern`.
+Tools are tested in `test_stdio`, and features of the newest revision in `test_server_modern`.
 """
 
 import pytest
@@ -19,7 +18,7 @@ MODERN = MODERN_REVISIONS[-1]
 @pytest.mark.parametrize("revision", [LEGACY_REVISIONS[0], LEGACY_REVISIONS[-1], MODERN])
 @on_trio()
 async def test_its_resources_prompts_and_completions_are_used(revision: str) -> None:
-    """Nothing of this needs a certain revision; one code of an error differs with the era."""
+    """These features exist in each revision; one error code differs with the era."""
     async with talking_to(mcp_server(), revisions=[revision]) as talk:
         assert await talk.names("resources/list") == ["first", "second"]
         assert await talk.names("resources/templates/list") == ["greeting"]
@@ -46,7 +45,7 @@ async def test_its_resources_prompts_and_completions_are_used(revision: str) -> 
 
 @on_trio()
 async def test_what_was_not_subscribed_or_is_below_the_level_is_not_told() -> None:
-    """Taking a subscription back, and raising the level, are understood as they were meant."""
+    """`unsubscribe`, and a higher level, must have their effect."""
     async with talking_to(mcp_server(), revisions=LEGACY_REVISIONS) as talk:
         await talk.request("resources/subscribe", uri=FIRST)
         assert await talk.text("touch", uri=FIRST) == "notified"
@@ -65,7 +64,7 @@ async def test_what_was_not_subscribed_or_is_below_the_level_is_not_told() -> No
 @pytest.mark.parametrize("revision", [*LEGACY_REVISIONS[2:], MODERN])
 @on_trio()
 async def test_its_elicitation_is_answered(revision: str) -> None:
-    """A user may refuse; that is an answer too, and no error."""
+    """A user may decline, which is an answer and no error."""
     answers: list[JSONObject] = [
         {"action": "accept", "content": {"name": "Ada"}},
         {"action": "decline"},

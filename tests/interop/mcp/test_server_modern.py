@@ -1,7 +1,7 @@
 """A server on version 2 of the `mcp` package, without a handshake.
 
-Nothing is remembered between requests: each asks for the log messages it wants, is answered with
-the questions that it raises, or stays open for the changes that it listens to.
+The server is stateless: each request declares its log level, is answered with the questions of its
+tool, or stays open for the changes of its subscription.
 """
 
 import pytest
@@ -35,7 +35,7 @@ def on_request(call: Call) -> JSONObject:
 @pytest.mark.parametrize("revision", [LEGACY_REVISIONS[-1], MODERN])
 @on_trio()
 async def test_its_questions_are_answered_in_either_era(revision: str) -> None:
-    """What is a request of the server in one era is a round of the call in the other."""
+    """A request of the server in one era is a round of the call in the other."""
     async with talking_to(
         mcp_server(), revisions=[revision], capabilities=CAPABILITIES, on_request=on_request
     ) as talk:
@@ -47,15 +47,16 @@ async def test_its_questions_are_answered_in_either_era(revision: str) -> None:
 
 @on_trio()
 async def test_its_state_comes_back_to_it_sealed_as_it_was() -> None:
-    """It refuses a state that is not, to the byte, what it has sealed; here no question goes with
-    it, so that nothing but the state comes back."""
+    """The server refuses a state that differs in one byte; here the round has no question, only
+    the state."""
     async with talking_to(mcp_server(), revisions=[MODERN]) as talk:
         assert await talk.text("pause") == "asked"
 
 
 @on_trio()
 async def test_nothing_is_asked_of_a_client_that_declared_nothing() -> None:
-    """The package asks all the same; its question is not an answer, and nobody is bothered."""
+    """The package asks without the capability; the question must be refused without reaching the
+    application."""
     async with talking_to(mcp_server(), revisions=[MODERN], reports=WRONG, accuses=WRONG) as talk:
         with pytest.raises(InvalidAnswer):
             await talk.call("ask_roots")
@@ -64,7 +65,8 @@ async def test_nothing_is_asked_of_a_client_that_declared_nothing() -> None:
 
 @on_trio()
 async def test_its_changes_are_listened_to() -> None:
-    """Two subscriptions hear each what they asked for, until one is left and the other ended."""
+    """Two subscriptions must each get their changes, until the client leaves one and the server
+    ends the other."""
     async with talking_to(mcp_server(), revisions=[MODERN]) as talk:
         async with (
             talk.client.listen({"toolsListChanged": True}) as tools,
@@ -86,7 +88,7 @@ async def test_its_changes_are_listened_to() -> None:
 
 @on_trio()
 async def test_a_subscription_that_is_left_ends_on_its_side() -> None:
-    """Only what was asked for is sent, and only as long as it is."""
+    """After the end no changes may be sent for it."""
     async with talking_to(mcp_server(), revisions=[MODERN]) as talk:
         async with talk.client.listen({"toolsListChanged": True}) as changes:
             await talk.text("change")
@@ -97,7 +99,7 @@ async def test_a_subscription_that_is_left_ends_on_its_side() -> None:
 
 @on_trio()
 async def test_log_messages_come_to_the_request_that_asked_for_them() -> None:
-    """A level holds for one request."""
+    """A log level holds for one request."""
     async with talking_to(mcp_server(), revisions=[MODERN]) as talk:
 
         async def log(level: str, wanted: str | None) -> None:
@@ -119,7 +121,7 @@ async def test_log_messages_come_to_the_request_that_asked_for_them() -> None:
 
 @on_trio()
 async def test_its_progress_is_told_and_a_call_is_cancelled() -> None:
-    """Both belong to a request in this era as in the others."""
+    """Both must work in this era as in the others."""
     values: list[float] = []
     stderr: list[str] = []
 

@@ -21,7 +21,7 @@ TOOLS = 32
 
 
 async def on_request(call: Call) -> JSONObject:
-    """Answer what the package's server asks."""
+    """Answer the questions of the package's server."""
     await trio.lowlevel.checkpoint()
     if call.method == "sampling/createMessage":
         content = {"type": "text", "text": "a sample"}
@@ -41,7 +41,7 @@ async def call_tool(client: Client, name: str, /, **arguments: object) -> str:
 @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
 @on_trio()
 async def test_our_client_talks_to_the_server_of_the_package(revision: str) -> None:
-    """Two implementations that share no code agree on what the protocol is."""
+    """Two independent implementations must agree on the protocol."""
     stderr: list[str] = []
     progress: list[float] = []
     notified: list[str] = []
@@ -103,7 +103,7 @@ async def test_our_client_talks_to_the_server_of_the_package(revision: str) -> N
 
 @pytest.mark.parametrize("revision", [LEGACY_REVISIONS[0], LEGACY_REVISIONS[-1]])
 def test_client_of_the_package_talks_to_our_server(revision: str) -> None:
-    """The demo's server is judged by a client that it did not come with."""
+    """The demo server must work with a client of another project."""
     done = subprocess.run(
         [
             *(sys.executable, PEERS / "mcp_client.py", "--revision", revision, "--"),

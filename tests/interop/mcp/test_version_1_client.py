@@ -16,7 +16,7 @@ SCRIPT = ROOT / "tests" / "peers" / "mcp_leaving.py"
 
 @on_trio()
 async def test_leaving_a_session_with_a_call_given_up_is_no_failure() -> None:
-    """Hosts with a session per call would get `HTTPStatusError` in place of their cancellation."""
+    """Hosts with a session per call would get `HTTPStatusError` instead of their cancellation."""
     runs, ended = trio.Event(), trio.Event()
 
     async def handle(call: Any) -> JSONObject:

@@ -43,7 +43,7 @@ def serve() -> Generator[Serve]:
 def talking_to(
     serve: Serve, options: tuple[str, ...], *reports: str, **settings: Any
 ) -> AbstractAsyncContextManager[Talk]:
-    """Talk to a server, which refuses the probe of the newer era in its own way."""
+    """Talk to a server, which refuses the modern probe in its own way."""
     if options == OLD:
         return talking_over_http(NAME, serve(*options), path="/sse", reports=reports, **settings)
     known = {*reports, "OWN-019"}
@@ -74,7 +74,7 @@ def traced(talk: Talk) -> HTTPReports:
 )
 @on_trio()
 async def test_it_is_found_and_answers(serve: Serve, options: tuple[str, ...]) -> None:
-    """It refuses the probe of the newer era, and by what it refuses it the client knows it."""
+    """The server refuses the modern probe, by which the client must recognise its era."""
     async with talking_to(serve, options) as talk:
         assert talk.client.peer.revision == LEGACY_REVISIONS[-1]
         assert "await_ending" in await talk.names("tools/list")
@@ -96,7 +96,7 @@ async def test_it_is_found_and_answers(serve: Serve, options: tuple[str, ...]) -
 async def test_its_questions_are_answered_and_its_changes_heard(
     serve: Serve, options: tuple[str, ...]
 ) -> None:
-    """Some on the stream of the call, others on that of the session, or all on the one there is."""
+    """Messages come on the stream of the call, on the GET stream, or all on the only stream."""
     values: list[float] = []
     async with talking_to(
         serve,
@@ -123,9 +123,9 @@ async def test_its_questions_are_answered_and_its_changes_heard(
 @SESSIONS
 @on_trio()
 async def test_a_cancelled_call_ends_on_its_side(serve: Serve, options: tuple[str, ...]) -> None:
-    """The cancellation is a message of its own, and must arrive whatever becomes of the stream.
+    """The cancellation is a message of its own, and must arrive whatever happens to the stream.
 
-    It is answered all the same, on the stream of the call, which is read a little longer.
+    The call is answered all the same on its stream, which is read a little longer.
     """
     late = () if "--json" in options else ("CANC-011",)
     async with talking_to(serve, options, *late) as talk:
@@ -140,7 +140,8 @@ async def test_a_cancelled_call_ends_on_its_side(serve: Serve, options: tuple[st
 
 @on_trio()
 async def test_an_answer_is_fetched_where_the_stream_was_left(serve: Serve) -> None:
-    """The server closes the stream of a call and keeps the answer: a call must not notice."""
+    """The server closes the stream of a call and keeps its response, which the client must
+    fetch."""
     async with talking_to(serve, ("--store",)) as talk:
         await traced(talk).stream()
         assert await talk.text("leave") == "left"
@@ -149,7 +150,7 @@ async def test_an_answer_is_fetched_where_the_stream_was_left(serve: Serve) -> N
 
 @on_trio()
 async def test_a_session_that_was_ended_elsewhere_is_opened_anew(serve: Serve) -> None:
-    """404 for a session that is not known: the call is sent in another one."""
+    """An unknown session gets 404, and the call must be sent in a new one."""
     async with talking_to(serve, (), incidents={"SessionLost"}) as talk:
         (session,) = traced(talk).sessions
         await end_session(serve(), session)

@@ -1,1 +1,1 @@
-"""Tests with the servers and clients of npm, which are on the TypeScript SDK."""
+"""Tests with servers and clients of npm, which use the TypeScript SDK."""

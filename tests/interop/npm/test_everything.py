@@ -1,4 +1,4 @@
-"""What npm's server-everything offers, on the TypeScript SDK."""
+"""The features of npm's server-everything, on the TypeScript SDK."""
 
 import base64
 
@@ -17,7 +17,7 @@ URI = "demo://resource/dynamic/text/1"
 @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
 @on_trio()
 async def test_its_listings_are_read_in_every_revision(revision: str) -> None:
-    """A server that speaks all revisions must find a client that does."""
+    """The server speaks all revisions, so our client must work with it in each."""
     async with talking_to(everything(), revisions=[revision], requires=["prompts"]) as talk:
         assert talk.client.peer.revision == revision
         assert "get-structured-content" in await talk.names("tools/list")
@@ -29,7 +29,7 @@ async def test_its_listings_are_read_in_every_revision(revision: str) -> None:
 
 @on_trio()
 async def test_its_tools_and_resources_are_used() -> None:
-    """Content of every kind arrives as it was sent."""
+    """Content of every kind must arrive as it was sent."""
     async with talking_to(everything()) as talk:
         assert await talk.text("get-sum", a=2, b=0.5) == "The sum of 2 and 0.5 is 2.5."
         weather = await talk.call("get-structured-content", location="Chicago")
@@ -53,7 +53,7 @@ async def test_its_tools_and_resources_are_used() -> None:
 
 @on_trio()
 async def test_its_prompts_and_completions_are_used() -> None:
-    """Arguments go out as the server expects them, context included."""
+    """Arguments must have the form that the server expects, context included."""
     async with talking_to(everything()) as talk:
         prompt = await talk.request("prompts/get", name="args-prompt", arguments={"city": "Oslo"})
         assert prompt["messages"][0]["content"]["text"] == "What's weather in Oslo?"
@@ -78,7 +78,7 @@ async def test_its_prompts_and_completions_are_used() -> None:
 
 @on_trio()
 async def test_its_notifications_arrive() -> None:
-    """Subscriptions, log messages and changed lists are told as they happen."""
+    """Subscriptions, log messages and changed lists must arrive."""
     async with talking_to(everything()) as talk:
         await talk.request("logging/setLevel", level="info")
         await talk.request("resources/subscribe", uri=URI)
@@ -101,7 +101,7 @@ async def test_its_notifications_arrive() -> None:
 
 @on_trio()
 async def test_its_progress_is_told_and_a_call_is_cancelled() -> None:
-    """A server that reports on for a cancelled call must neither confuse nor end anything."""
+    """A server that reports progress for a cancelled call must not end the connection."""
     values: list[float] = []
     scope = trio.CancelScope()
 

@@ -1,4 +1,4 @@
-"""What npm's server-everything asks its client: roots, sampling, elicitation, and tasks."""
+"""The questions of npm's server-everything: roots, sampling, elicitation, and tasks."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def on_request(call: Call) -> JSONObject:
 
 @on_trio()
 async def test_its_questions_are_answered() -> None:
-    """A server that waits inside a call for its client gets the answer that belongs to it."""
+    """A server that waits for an answer during a call must get the right one."""
     async with talking_to(everything(), capabilities=CAPABILITIES, on_request=on_request) as talk:
         assert "a sample" in await talk.text("trigger-sampling-request", prompt="p", maxTokens=5)
         filled = await talk.call("trigger-elicitation-request")
@@ -53,7 +53,7 @@ async def test_its_questions_are_answered() -> None:
 
 @on_trio()
 async def test_it_asks_for_roots_again_when_they_have_changed() -> None:
-    """Roots are asked for at any time, also long after the call that wanted them."""
+    """A server may ask for roots at any time, also long after a call."""
     roots = [{"uri": "file:///interop/one"}]
 
     def list_roots(call: Call) -> JSONObject:
@@ -77,7 +77,7 @@ async def test_it_asks_for_roots_again_when_they_have_changed() -> None:
 
 @on_trio()
 async def test_nothing_is_asked_of_a_client_that_declared_nothing() -> None:
-    """Without a handler no capability is declared, so its tools that ask are not even there."""
+    """Without a handler no capability is declared, so the server hides its tools that ask."""
     async with talking_to(everything(), capabilities=CAPABILITIES) as talk:
         names = await talk.names("tools/list")
         assert {"trigger-sampling-request", "get-roots-list"}.isdisjoint(names)
@@ -85,7 +85,7 @@ async def test_nothing_is_asked_of_a_client_that_declared_nothing() -> None:
 
 @on_trio()
 async def test_its_tasks_are_started_polled_and_cancelled() -> None:
-    """A call that becomes a task is answered at once and lives on by itself."""
+    """A call that becomes a task is answered at once and goes on by itself."""
     async with talking_to(everything()) as talk:
         arguments = {"topic": "interoperation"}
         started = await talk.request(
@@ -101,9 +101,33 @@ async def test_its_tasks_are_started_polled_and_cancelled() -> None:
         assert caught.value.code == -32602
 
 
+@pytest.mark.parametrize("is_ambiguous", [False, True])
+@on_trio()
+async def test_its_research_is_a_task_to_its_end(is_ambiguous: bool) -> None:
+    """A tool that takes seconds returns its report as if there had been no task."""
+    asked: list[str] = []
+
+    def clarify(call: Call) -> JSONObject:
+        schema: Any = call.params["requestedSchema"]
+        asked.extend(one["const"] for one in schema["properties"]["interpretation"]["oneOf"])
+        return {"action": "accept", "content": {"interpretation": "snake"}}
+
+    arguments: JSONObject = {"topic": "python", "ambiguous": is_ambiguous}
+    params: JSONObject = {"name": "simulate-research-query", "arguments": arguments}
+    async with talking_to(everything(), capabilities=CAPABILITIES, on_request=clarify) as talk:
+        assert "simulate-research-query" in await talk.names("tools/list")
+        task = await talk.client.start_task("tools/call", params, task=60.0)
+        seen = [update.message async for update in task.updates()]
+        report = (await task.result())["content"][0]["text"]
+    assert "Gathering sources..." in seen
+    wanted = "python (snake)" if is_ambiguous else "python"
+    assert report.startswith(f"# Research Report: {wanted}\n")
+    assert asked == (["programming", "snake", "comedy"] if is_ambiguous else [])
+
+
 @on_trio()
 async def test_its_questions_are_taken_up_as_tasks() -> None:
-    """A server may ask for a task too: then it is we who keep it and are polled."""
+    """A server may ask for a task too, which an application without our tasks keeps by itself."""
     stamps = {"createdAt": "2025-11-25T00:00:00Z", "lastUpdatedAt": "2025-11-25T00:00:00Z"}
 
     def as_task(call: Call) -> JSONObject:
@@ -128,6 +152,7 @@ async def test_its_questions_are_taken_up_as_tasks() -> None:
             "tasks": {"requests": {"sampling": {"createMessage": {}}}},
         },
         on_request=as_task,
+        tasks=False,
     ) as talk:
         told = await talk.call("trigger-sampling-request-async", prompt="p")
         assert "a sample" in str(told["content"])

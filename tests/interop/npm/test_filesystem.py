@@ -13,7 +13,7 @@ from tests.support.adapters.on_trio import on_trio
 
 @on_trio()
 async def test_files_are_written_and_read(tmp_path: Path) -> None:
-    """The everyday use of the most widely used server."""
+    """This is the everyday use of the most popular server."""
     here = tmp_path.resolve()
     text = "one line\nand a line separator \u2028 in the second\n"
     async with talking_to(filesystem().with_arguments(here)) as talk:
@@ -40,7 +40,7 @@ async def test_large_files_pass_both_ways(tmp_path: Path) -> None:
 
 @on_trio()
 async def test_it_works_in_the_roots_of_the_client(tmp_path: Path) -> None:
-    """It asks right after `initialized`, while our first requests are on their way."""
+    """It asks for roots right after `initialized`, while our first requests are in flight."""
     first, second = (tmp_path.resolve() / name for name in ("first", "second"))
     first.mkdir()
     second.mkdir()
@@ -64,7 +64,7 @@ async def test_it_works_in_the_roots_of_the_client(tmp_path: Path) -> None:
 
 @on_trio()
 async def test_one_that_fails_at_its_start_is_a_connection_lost(tmp_path: Path) -> None:
-    """What it printed is all that a user has to find the reason by."""
+    """The output of the server is all that tells a user the reason."""
     stderr: list[str] = []
     with pytest.raises(ConnectionLost):
         async with talking_to(filesystem().with_arguments(tmp_path / "missing"), stderr=stderr):

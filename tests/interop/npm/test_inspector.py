@@ -14,7 +14,7 @@ FEATURES = ("-m", "tests.interop.hand_driven_server")
 
 
 def inspect_features(folder: Path, era: str, *options: str) -> tuple[int, Any]:
-    """The same for the server that offers everything, and which had nothing to report about it."""
+    """The same for the server with all features; asserts that it reported no breach."""
     file = folder / "reports"
     outcome = inspect(folder, (*FEATURES, str(file)), "--protocol-era", era, *options)
     assert_told("inspector", file)
@@ -22,7 +22,7 @@ def inspect_features(folder: Path, era: str, *options: str) -> tuple[int, Any]:
 
 
 def test_it_lists_all_tools_of_the_demo(tmp_path: Path) -> None:
-    """Our cursors lead it through all pages."""
+    """Our cursors must lead it through all pages."""
     status, printed = inspect(tmp_path, DEMO, "--method", "tools/list")
     assert status == 0
     assert [tool["name"] for tool in printed["result"]["tools"]] == TOOL_NAMES
@@ -30,7 +30,7 @@ def test_it_lists_all_tools_of_the_demo(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_it_calls_a_tool_that_asks_for_its_roots(era: str, tmp_path: Path) -> None:
-    """It answers our question in the midst of its own, and has no root to name."""
+    """It must answer our question during its own call, with an empty list of roots."""
     options = ("--protocol-era", era, "--method", "tools/call", "--tool-name", "ask")
     status, printed = inspect(tmp_path, DEMO, *options)
     assert status == 0
@@ -76,7 +76,7 @@ def test_it_calls_a_tool_that_asks_for_its_roots(era: str, tmp_path: Path) -> No
 def test_it_uses_what_a_server_of_ours_offers(
     options: tuple[str, ...], expected: dict[str, Any], era: str, tmp_path: Path
 ) -> None:
-    """What it prints is what our server sent, but for what the newest revision adds to it."""
+    """Its output must be our server's result, except members that the newest revision adds."""
     status, printed = inspect_features(tmp_path, era, *options)
     assert status == 0
     added = {"_meta", "ttlMs", "cacheScope"} if era == "modern" else set[str]()
@@ -84,14 +84,14 @@ def test_it_uses_what_a_server_of_ours_offers(
 
 
 def test_it_sets_the_level_of_log_messages(tmp_path: Path) -> None:
-    """Which there is no request for in the newest revision."""
+    """Legacy revisions have a request for it, the newest one has not."""
     options = ("--method", "logging/setLevel", "--log-level", "error")
     assert inspect_features(tmp_path, "legacy", *options) == (0, {"result": {}})
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_it_shows_our_errors(era: str, tmp_path: Path) -> None:
-    """An error of ours is one to it, and no broken connection."""
+    """Our error must reach it as an error, and not as a broken connection."""
     options = ("--method", "resources/read", "--uri", "test://missing")
     status, printed = inspect_features(tmp_path, era, *options)
     assert status != 0

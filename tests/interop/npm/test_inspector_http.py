@@ -18,7 +18,7 @@ SERVER = (sys.executable, "-m", "sansmcp_io", "serve-demo", "--http", "0")
 
 @pytest.fixture(scope="module")
 def url() -> Generator[str, None, None]:
-    """The demo's server, which says where it is."""
+    """The URL that the demo server prints."""
     with subprocess.Popen(SERVER, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
@@ -46,14 +46,14 @@ def inspect(home: Path, url: str, *options: str) -> Any:
 
 @pytest.mark.parametrize("era", ["legacy", "auto", "modern"])
 def test_it_lists_all_tools_over_http(tmp_path: Path, url: str, era: str) -> None:
-    """In a session, or without one."""
+    """The listing must work with and without a session."""
     result = inspect(tmp_path, url, "--protocol-era", era, "--method", "tools/list")
 
     assert [tool["name"] for tool in result["tools"]] == TOOL_NAMES
 
 
 def test_it_calls_a_tool_over_http(tmp_path: Path, url: str) -> None:
-    """Progress and the answer come on one stream."""
+    """Progress and the response must come on one stream."""
     options = ("--method", "tools/call", "--tool-name", "progress")
     result = inspect(tmp_path, url, *options)
 

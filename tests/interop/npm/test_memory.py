@@ -14,7 +14,7 @@ URI = "memory://knowledge-graph"
 
 @on_trio()
 async def test_a_subscriber_hears_of_what_was_remembered(tmp_path: Path) -> None:
-    """A subscription is good for one URI, until it is taken back."""
+    """A subscription to one URI must bring updates until it is ended."""
     ada: dict[str, Any] = {"name": "Ada", "entityType": "person", "observations": ["counts"]}
     alan: dict[str, Any] = {"name": "Alan", "entityType": "person", "observations": []}
     environment = {**os.environ, "MEMORY_FILE_PATH": str(tmp_path / "memory.jsonl")}

@@ -1,0 +1,1 @@
+"""Tests with a real authorization server: `oidc-provider`, a certified package of npm."""

@@ -1,0 +1,5 @@
+"""Programs of other people are not measured."""
+
+from tests.support.processes import unmeasured_children
+
+__all__ = ["unmeasured_children"]
