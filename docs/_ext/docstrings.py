@@ -1,4 +1,4 @@
-"""What has to be put right between our docstrings and what Sphinx makes of them."""
+"""Corrects the output of Sphinx for docstrings, signatures and type aliases."""
 
 from __future__ import annotations
 
@@ -36,17 +36,22 @@ HIDDEN: tuple[type, ...] = (
     sansmcp.http.ServerExchange,
     sansmcp.http.Session,
     sansmcp.Subscription,
+    sansmcp.Task,
     sansmcp_io.asgi.Server,
     sansmcp_io.asgi.ServerCall,
     sansmcp_io.blocking.Call,
     sansmcp_io.blocking.Changes,
     sansmcp_io.blocking.Client,
+    sansmcp_io.blocking.ClientTask,
+    sansmcp_io.blocking.RunningTask,
     sansmcp_io.blocking.Server,
     sansmcp_io.blocking.ServerCall,
     sansmcp_io.trio.Call,
     sansmcp_io.trio.Changes,
     sansmcp_io.trio.Client,
+    sansmcp_io.trio.ClientTask,
     sansmcp_io.trio.HTTPServer,
+    sansmcp_io.trio.RunningTask,
     sansmcp_io.trio.Server,
     sansmcp_io.trio.ServerCall,
     sansmcp_io.trio.Trace,
@@ -56,18 +61,22 @@ HIDDEN: tuple[type, ...] = (
 
 
 def name_of(alias: TypeAliasForwardRef) -> str:
-    """What is to be shown in the place of an alias of ours (`autodoc_type_aliases`)."""
+    """The text that Sphinx shows for a type alias of this library (`autodoc_type_aliases`)."""
     return str(alias.name)
 
 
-# Sphinx shows its placeholder as it is where the alias is part of a union.
+# In a union, Sphinx shows its placeholder for the alias, so the placeholder gets this text.
 setattr(TypeAliasForwardRef, "__repr__", name_of)  # noqa: B010  # mypy allows no assignment
 
 
 def hide_constructor(
     app: Sphinx, what: str, name: str, obj: object, options: object, signature: str, returns: str
 ) -> tuple[str, str] | None:
-    """Nobody but the library makes these, protocols are not called, `Config` has its own page."""
+    """Hide the signatures of constructors that applications do not call.
+
+    These are the classes whose objects only the library makes, protocols, and `Config`, which has a
+    page of its own.
+    """
     if isinstance(obj, type) and (
         issubclass(obj, enum.Enum) or any(obj is hidden for hidden in HIDDEN)
     ):
@@ -78,7 +87,10 @@ def hide_constructor(
 def keep_colons(
     app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
 ) -> None:
-    """Napoleon takes the words before a colon for a type. Our types stand in the signatures."""
+    """Keep words before a colon as text.
+
+    Napoleon takes them for a type, but types are in the signatures here.
+    """
     if what in ("attribute", "data", "property") and lines and ":" in lines[0]:
         lines[0] = f": {lines[0]}"
     for index, line in enumerate(lines[:-1]):
@@ -91,10 +103,10 @@ def keep_colons(
 def document_data(
     app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
 ) -> None:
-    """The docstring below a constant or type alias stands in the private module that defines it.
+    """Show the docstring of a constant or type alias from the private module that defines it.
 
     That is a module of the package, or of a room that several adapters share. Sphinx looks in the
-    package and, finding nothing, shows that of the object's class.
+    package only, and would show the docstring of the class of the object.
     """
     package, _, short = name.rpartition(".")
     if what != "data" or package not in sys.modules:
@@ -111,7 +123,7 @@ def document_data(
 def fill_type_variables(
     app: Sphinx, what: str, name: str, obj: object, options: object, signature: str, returns: str
 ) -> tuple[str, str] | None:
-    """Show what a method of a generic base class returns in the class that inherits it."""
+    """Show the return type that a class gives to an inherited method of a generic base class."""
     if what != "method" or not returns or not returns.endswith("T"):
         return None
     package, short, _ = name.rsplit(".", 2)
@@ -128,7 +140,7 @@ def fill_type_variables(
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Called by Sphinx."""
+    """Connect the functions to events; Sphinx calls this."""
     # Before napoleon, whose priority is Sphinx's default of 500.
     app.connect("autodoc-process-docstring", document_data, priority=400)
     app.connect("autodoc-process-docstring", keep_colons, priority=450)

@@ -24,7 +24,7 @@ RULE = re.compile(r"\b([A-Z]+-\d{3})\b")
 
 
 def explanations() -> dict[str, str]:
-    """The docstring below each field, as one line."""
+    """The docstring of each field, as one line."""
     documented = ModuleAnalyzer.for_module(sansmcp.Config.__module__).find_attr_docs()
     return {
         name: " ".join(line.strip() for line in lines).strip()
@@ -34,7 +34,7 @@ def explanations() -> dict[str, str]:
 
 
 def default_of(field: attrs.Attribute[Any]) -> nodes.Text | nodes.literal:
-    """A default for people: bytes in MiB, thousands set apart, anything else as code."""
+    """A default value for readers: bytes in MiB, thousands with commas, other values as code."""
     value: object = getattr(sansmcp.Config(), field.name)
     match value:
         case bool():
@@ -56,10 +56,10 @@ def default_of(field: attrs.Attribute[Any]) -> nodes.Text | nodes.literal:
 
 
 class Limits(SphinxDirective):
-    """All fields of `Config`."""
+    """Shows all fields of `Config`."""
 
     def run(self) -> list[nodes.Node]:
-        """One table: field, default, meaning."""
+        """Return a table with the field, the default and the meaning."""
         assert sansmcp.Config.__module__ == "sansmcp._connection.config"
         self.env.note_dependency(ModuleAnalyzer.for_module("sansmcp._connection.config").srcname)
         texts = explanations()
@@ -86,7 +86,7 @@ class Limits(SphinxDirective):
         )
 
     def _linked(self, text: str) -> Iterator[nodes.Node]:
-        """The text, with its rule ids as links to the page of rules."""
+        """A text with links from its rule ids to the page of rules."""
         for index, part in enumerate(RULE.split(text)):
             if index % 2:
                 link = addnodes.pending_xref(
@@ -100,7 +100,7 @@ class Limits(SphinxDirective):
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Called by Sphinx."""
+    """Register the directive and the role; Sphinx calls this."""
     app.add_object_type("limit", "limit")
     app.add_directive("limits", Limits)
     return {"version": "1", "parallel_read_safe": True}

@@ -1,4 +1,4 @@
-"""Listings end with their last line of code, not with the blank lines behind it in the file."""
+"""Removes the blank lines after the last line of code of a listing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def trim(app: Sphinx, doctree: nodes.document) -> None:
-    """Take blank lines from the end of each listing."""
+    """Remove blank lines from the end of each listing."""
     for block in doctree.findall(nodes.literal_block):
         text = block.astext().rstrip("\n")
         block.rawsource = text
@@ -19,6 +19,6 @@ def trim(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Called by Sphinx."""
+    """Connect the function to its event; Sphinx calls this."""
     app.connect("doctree-read", trim)
     return {"version": "1", "parallel_read_safe": True}

@@ -1,7 +1,7 @@
-"""Links between names: from types in signatures, and from `names` written as code anywhere.
+"""Links names to their documentation: types in signatures, and `names` in code font in sentences.
 
-Users import everything from `sansmcp`, while signatures name the private module that defines a
-class; and sentences name things the way the reader does, without a path.
+Users import everything from `sansmcp`, but signatures name the private module that defines a class,
+and sentences name a class or method without its module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ PLACES = (
     "sansmcp.ClientConnection",
     "sansmcp.observer",
     "sansmcp.http",
+    "sansmcp.content",
+    "sansmcp.limits",
     "sansmcp.testing",
+    "sansmcp.auth",
     "sansmcp_io",
     "sansmcp_io.trio",
     "sansmcp_io.asyncio",
@@ -29,10 +32,13 @@ PLACES = (
     "sansmcp_io.asgi",
     "sansmcp_io.wsgi",
     "sansmcp_io.redis",
+    "sansmcp_io.oauth",
 )
-"""Where a short name is looked for, in this order."""
+"""The modules and classes in which a short name is looked up, in this order."""
 
 WORDS = {
+    "adapt",
+    "annotate",
     "cancel",
     "canonical",
     "close",
@@ -45,25 +51,26 @@ WORDS = {
     "serve",
     "start",
 }
-"""Lower-case words that mean our names in every sentence; `ping` and `items` do not."""
+"""Lower-case words that name our functions in every sentence, unlike `ping` and `items`."""
 
 
 def candidates(target: str) -> list[str]:
-    """Full names that a short one, or one with a private module in it, may stand for."""
+    """The full names that a short name, or a name with a private module in it, may stand for."""
     parts = target.split(".")
     kept = [part for part in parts if not part.startswith("_")]
     if kept != parts:
         return [".".join(kept)]
     places = [target, *(f"{place}.{target}" for place in PLACES)]
-    if parts[0] == "sansmcp_io" and len(parts) > 2:  # what an adapter shares with others
+    if parts[0] == "sansmcp_io" and len(parts) > 2:  # a room that adapters share
         places += [f"{place}.{'.'.join(parts[2:])}" for place in ("sansmcp_io", "sansmcp_io.trio")]
     return places
 
 
 def demand_exact(app: Sphinx, doctree: nodes.document) -> None:
-    """Have Sphinx look in the module that a signature is from, and leave the rest to `resolve`.
+    """Let Sphinx look only in the module of a signature, and leave other names to `resolve`.
 
-    It would search all modules for the end of a name, of which several adapters have the same.
+    By default it searches all modules for a name with this ending, and several adapters have equal
+    names.
     """
     for reference in doctree.findall(pending_xref):
         reference.attributes.pop("refspecific", None)
@@ -72,7 +79,7 @@ def demand_exact(app: Sphinx, doctree: nodes.document) -> None:
 def resolve(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.Element
 ) -> nodes.reference | None:
-    """Find what a reference means that Sphinx itself could not find."""
+    """Resolve a reference that Sphinx itself could not resolve."""
     if node.get("refdomain") != "py":
         return None
     domain = env.domains.python_domain
@@ -80,11 +87,18 @@ def resolve(
         found = domain.resolve_xref(env, node["refdoc"], app.builder, "obj", name, node, content)
         if isinstance(found, nodes.reference):
             return found
-    return None
+    place = env.domains.standard_domain.objects.get(("mcp", node["reftarget"]))
+    if place is None:
+        return None
+    page, anchor = place
+    uri = f"{app.builder.get_relative_uri(node['refdoc'], page)}#{anchor}"
+    link = nodes.reference("", "", internal=True, refuri=uri)  # a type of `sansmcp.types`
+    link += content
+    return link
 
 
 def place_of(env: BuildEnvironment, text: str) -> tuple[str, str] | None:
-    """The page and anchor of something documented, by the name that stands in a sentence."""
+    """The page and the anchor of a documented name, as it is written in sentences."""
     if text.isalpha() and text.islower() and text not in WORDS:
         return None
     target = text.partition("(")[0]
@@ -98,7 +112,7 @@ def place_of(env: BuildEnvironment, text: str) -> tuple[str, str] | None:
 
 
 def link_code(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Turn code that is the name of something documented into a link to it."""
+    """Turn a documented name in code font into a link."""
     for literal in list(doctree.findall(nodes.literal)):
         if isinstance(literal.parent, nodes.reference | nodes.title | nodes.term):
             continue
@@ -112,7 +126,7 @@ def link_code(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Called by Sphinx."""
+    """Connect the functions to events; Sphinx calls this."""
     app.connect("doctree-read", demand_exact)
     app.connect("missing-reference", resolve)
     app.connect("doctree-resolved", link_code)

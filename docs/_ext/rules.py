@@ -1,7 +1,7 @@
-"""The page of rules, made at build time from the table that the library carries.
+"""The page of rules, made when the pages are built, from the table in the library.
 
-The directive `rules` writes one section per area, and an anchor per rule; the role `rule` links to
-one, as in {rule}`CANC-004`.
+The directive `rules` writes one section per area, with an anchor per rule. The role `rule` links to
+a rule, as in {rule}`CANC-004`.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ AREAS = {
     "TOOL": "Tools",
     "TRANS": "Transports",
     "VER": "Revisions",
+    "XTASK": "Tasks of 2026-07-28, in detail",
 }
 
 
@@ -80,7 +81,7 @@ def read_rules() -> dict[str, list[dict[str, str]]]:
 
 
 def span(revisions: str) -> str:
-    """`2025-03-26 to 2025-11-25` for a run of revisions, or a list where there are gaps."""
+    """Revisions as text: `2025-03-26 to 2025-11-25`, or a list where there are gaps."""
     names = revisions.split()
     if not names:
         return ""
@@ -95,7 +96,7 @@ def span(revisions: str) -> str:
 
 
 def page_link(page: str) -> list[nodes.Node]:
-    """The page that asks for a rule: a link where it is one of the specification."""
+    """The page that a rule comes from, with a link if it is a page of the specification."""
     revision, _, path = page.partition("/")
     if revision not in REVISIONS:
         return [nodes.Text(page)]
@@ -103,10 +104,10 @@ def page_link(page: str) -> list[nodes.Node]:
 
 
 class Rules(SphinxDirective):
-    """All rules of the table."""
+    """Shows all rules of the table."""
 
     def run(self) -> list[nodes.Node]:
-        """One section per area."""
+        """Return one section per area."""
         self.env.note_dependency(str(TABLE))
         self.env.note_dependency(str(WHERE))
         self.where: dict[str, Entry] = read_where()
@@ -129,7 +130,7 @@ class Rules(SphinxDirective):
         domain = self.env.domains.standard_domain
         domain.note_object("rule", name, name, location=self.get_location())
         facts = [row["level"], row["role"], span(row["revisions"])]
-        if row["level"] == "OWN":  # no page of the specification has it
+        if row["level"] == "OWN":  # it comes from no page of the specification
             facts = [row["role"], span(row["revisions"])]
         term = nodes.term("", "", nodes.literal("", name), ids=[name])
         shown = nodes.inline("", " · ".join(filter(None, facts)), classes=["rule-facts"])
@@ -145,7 +146,7 @@ class Rules(SphinxDirective):
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Called by Sphinx."""
+    """Register the directive and the role; Sphinx calls this."""
     app.add_object_type("rule", "rule")
     app.add_directive("rules", Rules)
     return {"version": "1", "parallel_read_safe": True}

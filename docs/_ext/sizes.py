@@ -1,8 +1,7 @@
-"""The sizes of the adapters, measured when the page is built.
+"""The sizes of the adapters, measured when the pages are built.
 
-The directive `adapter-sizes` makes one table: each adapter, the lines that are its own, and those
-that it shares with others. A line of code is one that is neither blank, nor a comment, nor part of
-a docstring.
+The directive `adapter-sizes` makes a table of the adapters, each with the number of its own lines,
+and of lines that it shares with other adapters. Blank lines, comments and docstrings do not count.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[2] / "adapters" / "sansmcp_io"
 ROOMS = {"h11": ("h11", "_http1")}
-"""The folders and modules of an adapter that is more than the one of its name."""
+"""For an adapter whose code is in several folders or modules, their names."""
 
 NO_CODE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
@@ -34,7 +33,7 @@ NO_CODE = {
 
 @attrs.frozen
 class Size:
-    """What an adapter consists of: names of modules, and lines of code."""
+    """The size of an adapter: its modules and its lines of code, its own and shared ones."""
 
     name: str
     own: frozenset[str]
@@ -45,7 +44,7 @@ class Size:
 
 
 def code_lines(source: str) -> int:
-    """How many lines of a program are code."""
+    """The number of lines of code in a source text."""
     lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in NO_CODE:
@@ -59,14 +58,14 @@ def code_lines(source: str) -> int:
 
 
 def adapters() -> list[str]:
-    """The public modules and packages, but for the command line."""
+    """The public modules and packages, without the command line."""
     names = {path.stem for path in PACKAGE.glob("*.py")}
     names |= {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     return sorted(name for name in names if not name.startswith("_") and name != "cli")
 
 
 def source_of(module: str) -> str | None:
-    """The source of a module by its name within the package; None: there is none of this name."""
+    """The source of a module, by its name in the package; None if there is no such module."""
     path = PACKAGE.joinpath(*module.split("."))
     for file in (path.with_suffix(".py"), path / "__init__.py"):
         if file.is_file():
@@ -75,7 +74,7 @@ def source_of(module: str) -> str | None:
 
 
 def needs(name: str) -> frozenset[str]:
-    """The modules that one is made of, itself among them: all that it imports, at any time."""
+    """The module, and all modules that it imports, directly or indirectly."""
     found: set[str] = set()
     waiting = [name]
     while waiting:
@@ -88,7 +87,7 @@ def needs(name: str) -> frozenset[str]:
 
 @functools.cache
 def imports(module: str) -> tuple[str, ...]:
-    """The modules of the package that one imports while it runs: not those for type checkers."""
+    """The modules of the package that a module imports at run time, not those for type checkers."""
     return tuple(_imports(module))
 
 
@@ -111,7 +110,7 @@ def _imports(module: str) -> Iterator[str]:
 
 
 def measure(names: Sequence[str]) -> list[Size]:
-    """One for each adapter: what is in its own folder, and what it shares with others."""
+    """The size of each adapter: the lines in its own folder, and those that it shares."""
     parts = {name: needs(name) for name in names}
     lines = {
         module: code_lines(source_of(module) or "")
@@ -132,10 +131,10 @@ def measure(names: Sequence[str]) -> list[Size]:
 
 
 class AdapterSizes(SphinxDirective):
-    """All adapters, with what they consist of."""
+    """Shows the sizes of all adapters."""
 
     def run(self) -> list[nodes.Node]:
-        """One table: adapter, modules and lines of its own, and those that it shares."""
+        """Return a table: adapter, own modules and lines, shared modules and lines."""
         for path in PACKAGE.rglob("*.py"):
             self.env.note_dependency(str(path))
         group = nodes.tgroup("", cols=5)
@@ -155,6 +154,6 @@ class AdapterSizes(SphinxDirective):
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Called by Sphinx."""
+    """Register the directive; Sphinx calls this."""
     app.add_directive("adapter-sizes", AdapterSizes)
     return {"version": "1", "parallel_read_safe": True}

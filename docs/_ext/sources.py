@@ -1,4 +1,4 @@
-"""Links to the pages of the specification, wherever "Source: MCP <revision>, <page>" stands."""
+"""Links pages of the specification that are named after "Source: MCP <revision>,"."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _PLACE = re.compile(
 
 
 def url_of(revision: str, page: str) -> str:
-    """The address of a page of a revision; the index of a folder is the folder."""
+    """The URL of a page in a revision. The URL of an index page is that of its folder."""
     path = re.sub(r"(^|/)index$", "", page)
     return f"{SPECIFICATION}/{revision}/{path}".rstrip("/")
 
 
 def linked(text: str) -> list[nodes.Node]:
-    """The text, in which each page is a link; a revision holds for the pages behind it."""
+    """The text with a link for each page. A revision counts for all pages after it."""
     found: list[nodes.Node] = []
     revision, end = "", 0
     for place in _PLACE.finditer(text):
@@ -39,11 +39,11 @@ def linked(text: str) -> list[nodes.Node]:
 
 
 def link_sources(app: Sphinx, doctree: nodes.document) -> None:
-    """Link the sources that a page names."""
+    """Link the pages in all paragraphs that name a source."""
     for paragraph in list(doctree.findall(nodes.paragraph)):
         if "Source: MCP " not in paragraph.astext():
             continue
-        is_behind = False  # the pages stand behind the word
+        is_behind = False  # whether the text follows "Source: MCP"
         for node in list(paragraph.findall(nodes.Text)):
             before, mark, source = node.partition("Source: MCP ")
             if is_behind:
@@ -54,6 +54,6 @@ def link_sources(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Called by Sphinx."""
+    """Connect the function to its event; Sphinx calls this."""
     app.connect("doctree-read", link_sources)
     return {"version": "1", "parallel_read_safe": True}

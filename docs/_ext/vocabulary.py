@@ -1,7 +1,7 @@
-"""The page of types, made at build time from the source of `sansmcp.types`.
+"""The page of types, made when the pages are built, from the source of `sansmcp.types`.
 
 The directive `vocabulary` writes one section per module, and one entry per definition. It reads the
-source, and not the objects, because that is where types still have their names. The role `mcp`
+source, since the types in it still have their names, which the objects have lost. The role `mcp`
 links to an entry, as in {mcp}`Tool`.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(sansmcp.types.__file__).parent
 FIRST = ("_marks", "_json", "capabilities", "base", "content", "tools", "calling")
-PARTS = "_parts"  # whose definitions are shown as parts of those that are built from them
+PARTS = "_parts"  # its definitions are shown as parts of others
 
 
 @attrs.frozen
@@ -39,7 +39,7 @@ class Key:
 
 @attrs.frozen
 class Definition:
-    """A class or an alias: what it is made of, and what is said of it."""
+    """A class or an alias, with its keys, its bases and its docstring."""
 
     name: str
     text: str
@@ -53,7 +53,7 @@ class Definition:
 
 
 def fact_of(mark: ast.expr) -> str:
-    """What a mark says, in words."""
+    """The meaning of a mark in words."""
     assert isinstance(mark, ast.Call)
     assert isinstance(mark.func, ast.Name)
     given = [ast.unparse(argument).strip("'") for argument in mark.args]
@@ -74,7 +74,7 @@ def fact_of(mark: ast.expr) -> str:
 
 
 def read_type(node: ast.expr) -> tuple[str, bool, list[str]]:
-    """A type without what is around it; whether it is `Required`; what its marks say."""
+    """The type inside its marks, whether it is `Required`, and the meanings of its marks."""
     required, facts = False, list[str]()
     while isinstance(node, ast.Subscript):
         match ast.unparse(node.value).removeprefix("typing."), node.slice:
@@ -89,7 +89,7 @@ def read_type(node: ast.expr) -> tuple[str, bool, list[str]]:
 
 
 def text_below(body: list[ast.stmt], index: int) -> str:
-    """The string that stands below a statement, on one line."""
+    """The string below a statement, on one line."""
     match body[index + 1 : index + 2]:
         case [ast.Expr(value=ast.Constant(value=str(text)))]:
             return " ".join(text.split())
@@ -98,7 +98,7 @@ def text_below(body: list[ast.stmt], index: int) -> str:
 
 
 def read_class(node: ast.ClassDef) -> Definition:
-    """A definition that is a class."""
+    """The definition in a class statement."""
     total = not any(word.arg == "total" for word in node.keywords)
     keys = list[Key]()
     for index, statement in enumerate(node.body):
@@ -147,9 +147,9 @@ def read_module(path: Path) -> tuple[str, list[Definition]]:
 
 
 def read_vocabulary() -> dict[str, tuple[str, list[Definition]]]:
-    """All modules by name, in the order of the page, with what the package offers of them.
+    """All modules by name, in the order of the page, with their public definitions.
 
-    Definitions that it does not offer are merged into those that are built from them.
+    A private definition is merged into those that are built from it.
     """
     names = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
     modules = {name: read_module(FOLDER / f"{name}.py") for name in names}
@@ -180,10 +180,10 @@ def read_vocabulary() -> dict[str, tuple[str, list[Definition]]]:
 
 
 class Vocabulary(SphinxDirective):
-    """All that `sansmcp.types` offers."""
+    """Shows all definitions of `sansmcp.types`."""
 
     def run(self) -> list[nodes.Node]:
-        """One section per module."""
+        """Return one section per module."""
         for path in FOLDER.glob("*.py"):
             self.env.note_dependency(str(path))
         return [
@@ -232,7 +232,7 @@ class Vocabulary(SphinxDirective):
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Called by Sphinx."""
+    """Register the directive and the role; Sphinx calls this."""
     app.add_object_type("mcp", "mcp")
     app.add_directive("vocabulary", Vocabulary)
     return {"version": "1", "parallel_read_safe": True}

@@ -1,8 +1,8 @@
-"""Where each rule is kept: the table `docs/where.csv`, and what the pages show of it.
+"""The places where each rule is kept: the table `docs/where.csv`, and what the pages show of it.
 
 The directive `where-areas` makes a table with a row for each area of rules. `python -m
-docs._ext.where` lists the places of the table that are no longer there, and functions that name the
-rule.
+docs._ext.where` lists faults of the table: places that do not exist or do not name the rule, and
+functions that name the rule but are not listed.
 """
 
 from __future__ import annotations
@@ -28,19 +28,28 @@ ROOT: Final = Path(__file__).parents[2]
 TABLE: Final = ROOT / "docs" / "where.csv"
 PACKAGES: Final = {"sansmcp": ROOT / "src", "sansmcp_io": ROOT / "adapters"}
 PAGE: Final = ROOT / "docs" / "where.md"
-TRAILS: Final = ("On a byte stream", "Over HTTP")
-"""The headings of the page with a list of the functions that a request passes."""
+TRAILS: Final = ("On a byte stream", "Over HTTP", "Through an adapter")
+"""The headings of the page that have a list of functions which a request passes."""
 STEP: Final = re.compile(r"^[0-9]+\. `([^`]+)`", re.MULTILINE)
-RULE_ID: Final = re.compile(r"\b[A-Z]{2,}-[0-9]{3}\b")
+DOCSTRING: Final = re.compile(r' *""".*?"""', re.DOTALL)
+"""The docstring of a constant, below its assignment."""
+RULE_ID: Final = re.compile(r"\b(?!SHA-)[A-Z]{2,}-[0-9]{3}\b")
+
+EVERYWHERE: Final = frozenset({"OWN-014", "OWN-020", "OWN-022", "OWN-025"})
+"""Rules that many functions keep: their rows have only the functions that most others call."""
 
 KINDS: Final = {
     "function": "Kept by",
     "construction": "Holds by construction, in",
+    "helper": "A duty of the application, with a helper:",
     "application": "A duty of the application.",
     "host": "A duty of the host, which runs the model and talks to the user.",
+    "authorization server": "A duty of the authorization server, which is not part of the library.",
     "not enforced": "Not enforced.",
 }
-"""How a rule is kept, and the words that say so on the page of rules."""
+"""The ways in which rules are kept, with the words for each on the page of rules."""
+NAMED: Final = ("function", "helper")
+"""The ways whose places are functions that name the rule."""
 
 
 @attrs.frozen
@@ -50,7 +59,7 @@ class Entry:
     Attributes:
         kept: A key of `KINDS`.
         places: Full names of functions, classes and constants, the most important first.
-        note: What else there is to say; may be empty.
+        note: With `construction`, the reason why the rule holds; else a remark, or nothing.
     """
 
     kept: str
@@ -106,7 +115,7 @@ def named(node: ast.AST) -> str | None:
 def source_of(place: str) -> str | None:
     """The source of a place, with comments right above it and the constants that it uses.
 
-    None: there is no such place.
+    None if the place does not exist.
     """
     module = module_of(place)
     file = file_of(module.split("."))
@@ -131,7 +140,7 @@ def source_of(place: str) -> str | None:
 
 
 def text_of(text: str, node: ast.AST) -> str:
-    """The lines of a statement, and of the comment above it."""
+    """The lines of a statement, with the comment above it and the docstring of a constant."""
     if not isinstance(node, ast.stmt):
         return text
     lines = text.splitlines()
@@ -139,41 +148,60 @@ def text_of(text: str, node: ast.AST) -> str:
     while first and lines[first - 1].lstrip().startswith("#"):
         first -= 1
     end = node.end_lineno or node.lineno
-    if isinstance(node, ast.Assign | ast.AnnAssign):  # and the docstring below it
-        while end < len(lines) and lines[end].strip():
-            end += 1
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        docstring = DOCSTRING.match("\n".join(lines[end:]))
+        end += 0 if docstring is None else docstring[0].count("\n") + 1
     return "\n".join(lines[first:end])
 
 
-def places_that_name(rule: str) -> Iterator[str]:
-    """The functions and classes whose own source names a rule, the innermost ones."""
+@functools.cache
+def index() -> dict[str, dict[str, bool]]:
+    """For each rule, the innermost functions, classes and constants whose source names it.
+
+    The value of each tells whether it is a function.
+    """
+    found: dict[str, dict[str, bool]] = {}
     for package, base in PACKAGES.items():
         for file in sorted((base / package).rglob("*.py")):
             text, tree = parsed(file)
             parts = file.relative_to(base).with_suffix("").parts
             prefix = ".".join(part for part in parts if part != "__init__")
-            if rule in text:
-                yield from _within(tree, prefix, text, rule)
+            for rule in sorted(set(RULE_ID.findall(text))):
+                found.setdefault(rule, {}).update(_within(tree, prefix, text, rule))
+    return found
 
 
-def _within(node: ast.AST, prefix: str, text: str, rule: str) -> Iterator[str]:
+def _within(node: ast.AST, prefix: str, text: str, rule: str) -> Iterator[tuple[str, bool]]:
     for one in ast.iter_child_nodes(node):
         name = named(one)
-        if name is None or rule not in text_of(text, one):
+        if name is None or not re.search(rf"\b{rule}\b", text_of(text, one)):
             continue
         is_function = isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
         inner = [] if is_function else list(_within(one, f"{prefix}.{name}", text, rule))
-        yield from inner or [f"{prefix}.{name}"]
+        yield from inner or [(f"{prefix}.{name}", is_function)]
+
+
+def unlisted(rule: str, entry: Entry) -> list[str]:
+    """The functions of `sansmcp` that name a rule, but are not in its row, nor their class."""
+    if rule in EVERYWHERE or entry.kept not in NAMED:
+        return []
+    return [
+        place
+        for place, is_function in index().get(rule, {}).items()
+        if is_function
+        and place.startswith("sansmcp.")
+        and not any(place == row or place.startswith(f"{row}.") for row in entry.places)
+    ]
 
 
 def trail_under(heading: str) -> list[str]:
-    """The functions of a numbered list in `docs/where.md`, in their order."""
+    """The functions in a numbered list of `docs/where.md`, in order."""
     section = PAGE.read_text("utf-8").partition(f"### {heading}\n")[2].partition("\n#")[0]
     return STEP.findall(section)
 
 
 def main() -> int:
-    """List each place that is gone or does not name its rule, and others that do."""
+    """List the places that do not exist or do not name their rule, and others that name it."""
     faults = 0
     for heading in TRAILS:
         for place in trail_under(heading):
@@ -183,10 +211,16 @@ def main() -> int:
     for rule, entry in read_where().items():
         for place in entry.places:
             source = source_of(place)
-            if source is None or (entry.kept == "function" and rule not in source):
+            if source is None or (entry.kept in NAMED and rule not in source):
                 faults += 1
                 why = "is not there" if source is None else "does not name it"
-                print(f"{rule}: {place} {why}; named by: {' '.join(places_that_name(rule))}")
+                print(f"{rule}: {place} {why}; named by: {' '.join(index().get(rule, ()))}")
+        for place in unlisted(rule, entry):
+            faults += 1
+            print(f"{rule}: {place} names it, and is not in its row")
+        if entry.kept == "construction" and not entry.note:
+            faults += 1
+            print(f"{rule}: the row does not say why it holds")
     return min(faults, 1)
 
 
@@ -194,7 +228,7 @@ def main() -> int:
 
 
 def sentence(entry: Entry) -> nodes.paragraph:
-    """What the page of rules says about one rule."""
+    """The sentence on the page of rules that tells where a rule is kept."""
     paragraph = nodes.paragraph("", "", nodes.Text(KINDS[entry.kept]), classes=["rule-kept"])
     for index, place in enumerate(entry.places):
         paragraph += nodes.Text(", " if index else " ")
@@ -209,7 +243,7 @@ def sentence(entry: Entry) -> nodes.paragraph:
 
 
 def areas(entries: dict[str, Entry]) -> dict[str, tuple[Counter[str], Counter[str]]]:
-    """For each area of rules: how often they are kept in which way, and in which modules."""
+    """For each area of rules, the number of rules that are kept in each way, and in each module."""
     found: dict[str, tuple[Counter[str], Counter[str]]] = {}
     for rule, entry in entries.items():
         kinds, modules = found.setdefault(rule.partition("-")[0], (Counter(), Counter()))
@@ -219,14 +253,14 @@ def areas(entries: dict[str, Entry]) -> dict[str, tuple[Counter[str], Counter[st
 
 
 class WhereAreas(SphinxDirective):
-    """All areas of rules, with how and where they are kept."""
+    """Shows all areas of rules, with the ways and the places in which they are kept."""
 
     def run(self) -> list[nodes.Node]:
-        """One table."""
+        """Return the table."""
         self.env.note_dependency(str(TABLE))
         head = ["area", *KINDS, "most of it in"]
         group = nodes.tgroup("", cols=len(head))
-        group += [nodes.colspec(colwidth=width) for width in (2, 1, 1, 1, 1, 1, 6)]
+        group += [nodes.colspec(colwidth=width) for width in (2, 1, 1, 1, 1, 1, 1, 1, 6)]
         group += nodes.thead("", row(*(nodes.Text(text) for text in head)))
         body = nodes.tbody()
         total: Counter[str] = Counter()
@@ -251,7 +285,7 @@ def row(*cells: nodes.Node) -> nodes.row:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Called by Sphinx."""
+    """Register the directive; Sphinx calls this."""
     app.add_directive("where-areas", WhereAreas)
     return {"version": "1", "parallel_read_safe": True}
 

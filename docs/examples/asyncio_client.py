@@ -51,7 +51,7 @@ async def main() -> None:
         except PeerError as error:
             print("refused:", error)
 
-        # To cancel the caller is to cancel the request.
+        # Cancelling the caller cancels the request.
         try:
             async with asyncio.timeout(0.05):
                 await call_tool(client, "sleep")

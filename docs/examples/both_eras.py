@@ -19,7 +19,7 @@ INFO = {"name": "demo", "version": "1.0"}
 
 # -- server
 def handle(call: ServerCall) -> JSONObject | RequireInput:
-    """Called again with the answers, which a client of any revision gives in its own way."""
+    """Called again with the answers, which clients of each era send in their own way."""
     if "city" not in call.input_responses:
         schema = {"type": "object", "properties": {"city": {"type": "string"}}}
         question = {
@@ -33,7 +33,7 @@ def handle(call: ServerCall) -> JSONObject | RequireInput:
 
 # -- client
 def on_request(call: Call) -> JSONObject:
-    """What the server asks comes here, whatever the revision."""
+    """Questions of the server arrive here, whatever the revision."""
     return {"action": "accept", "content": {"city": "Paris"}}
 
 

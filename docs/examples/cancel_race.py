@@ -1,4 +1,4 @@
-"""A cancellation and an answer cross on the wire. Nobody is at fault, and nothing breaks."""
+"""A cancellation and a response cross on the wire. Neither side is at fault, and nothing breaks."""
 
 from sansmcp import (
     CancelCause,
@@ -42,7 +42,7 @@ assert cancelled.request is received.request
 assert cancelled.cause is CancelCause.PEER
 assert cancelled.reason == "the user changed their mind"
 
-# The handler did not notice in time. It need not: the answer is dropped.
+# The handler did not notice in time, and need not: the response is dropped.
 assert server.send_result(received.request, {"content": []}) is False
 assert server.data_to_send() == b""
 

@@ -1,4 +1,4 @@
-"""A weather server that works with most clients, and does what servers must not do."""
+"""A weather server that works with most clients, and breaks several rules."""
 
 import json
 import sys

@@ -47,7 +47,7 @@ server = ServerConnection(
 
 
 def turn() -> None:
-    """One trip of bytes to the server and back."""
+    """Carry bytes to the server and back, once."""
     server.receive_data(client.data_to_send())
     while (event := server.next_event()) is not None:
         if isinstance(event, RequestReceived):

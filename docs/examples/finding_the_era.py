@@ -16,7 +16,7 @@ INFO = {"name": "demo", "version": "1.0"}
 
 # -- open
 def meet(client: ClientConnection, server: ServerConnection, hint: str | None = None) -> str | None:
-    """Open a conversation, show what the client sends for it, and return the revision found."""
+    """Open a conversation, print the client's messages, and return the agreed revision."""
     client.start(hint=hint)
     while data := client.data_to_send():
         print("  ", *(json.loads(line)["method"] for line in data.splitlines()))

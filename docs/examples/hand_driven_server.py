@@ -1,4 +1,4 @@
-"""A server driven by hand: we play the client and write its lines ourselves."""
+"""A server driven by hand: this program plays the client and writes its lines."""
 
 import json
 
@@ -22,7 +22,7 @@ server = ServerConnection(
 
 # -- drive
 def deliver(data: bytes) -> None:
-    """Bytes have come in: handle what they mean, and show what would go out."""
+    """Give bytes to the server, handle its events, and print its output."""
     print("<-", data.decode().rstrip())
     server.receive_data(data)
     while (event := server.next_event()) is not None:

@@ -1,4 +1,4 @@
-"""A server and a client over HTTP on asyncio, one of whose calls is given up."""
+"""A server and a client over HTTP on asyncio, one of whose calls is cancelled."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A client over HTTP that is refused at first, shows a token, and asks."""
+"""A client over HTTP that is refused at first, supplies a token, and repeats its request."""
 
 from collections.abc import Mapping
 from functools import partial

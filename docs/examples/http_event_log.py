@@ -1,4 +1,4 @@
-"""An event log in a database, and a client that comes back for what it has missed."""
+"""An event log in a database, and a client that resumes a stream for the events it has missed."""
 
 import itertools
 import json
@@ -45,7 +45,7 @@ endpoint = ServerEndpoint(
 
 
 def send(method: str, message: JSONObject | None = None, **fields: str) -> ServerExchange:
-    """A client's request, as it comes over whatever carries HTTP."""
+    """A client's request, as any HTTP server would deliver it."""
     headers = [("Content-Type", "application/json")]
     headers += [(name.replace("_", "-"), value) for name, value in fields.items()]
     exchange = endpoint.exchange(method, "/mcp", headers)
@@ -55,7 +55,7 @@ def send(method: str, message: JSONObject | None = None, **fields: str) -> Serve
 
 
 def read(exchange: ServerExchange) -> str:
-    """Print what the events of a stream say, and return the id of the last one."""
+    """Print the messages in the events of a stream, and return the id of the last event."""
     decoder = SSEDecoder()
     while (output := exchange.next_output()) is not None:
         for event in decoder.feed(getattr(output, "data", b"")):

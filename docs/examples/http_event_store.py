@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 # -- store
 class DatabaseStore:
-    """Keeps the newest 500 events of each session. sqlite3 waits, so it has a thread of its own."""
+    """Keeps the newest 500 events of each session. sqlite3 blocks, so it runs in a thread of its
+    own."""
 
     def __init__(self, path: str) -> None:
         self.thread = ThreadPoolExecutor(max_workers=1)

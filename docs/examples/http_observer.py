@@ -1,4 +1,4 @@
-"""A proxy that shows an HTTP observer what passes, and prints what it finds."""
+"""A proxy that feeds an HTTP observer with its traffic, and prints the findings."""
 
 import json
 
@@ -11,7 +11,7 @@ Headers = list[tuple[str, str]]
 
 # -- exchange
 class WatchedExchange:
-    """One exchange of a proxy. Each method is called before the same is passed on."""
+    """One exchange of a proxy. Each method is called before the same data is passed on."""
 
     def __init__(self, observer: HTTPObserver, number: int) -> None:
         self.observer = observer

@@ -1,4 +1,4 @@
-"""A client that is refused with 429, waits as long as the server asks, and asks again."""
+"""A client that is refused with 429, waits as long as the server asks, and retries."""
 
 import socketserver
 import threading
@@ -19,7 +19,7 @@ ECHO: JSONObject = {"name": "echo", "arguments": {"text": "hello"}}
 async def ask_patiently(
     client: Client, method: str, params: JSONObject, *, most: float = 30.0
 ) -> JSONObject:
-    """Send a request; where the server says when it may be asked again, send it once more."""
+    """Send a request; if the server names a time to wait, send it once more after that."""
     try:
         return await client.request(method, params)
     except (RequestRefused, PeerError) as error:
@@ -46,7 +46,7 @@ refused: list[str] = []
 
 
 def application(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-    """What a gateway does in front of a server: here the first call is one too many."""
+    """A gateway in front of a server, which refuses the first call as one too many."""
     if environ.get("HTTP_MCP_METHOD") == "tools/call" and not refused:
         refused.append("tools/call")
         environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))

@@ -1,4 +1,4 @@
-"""A server over HTTP that knows who calls, and one client that it knows."""
+"""A server over HTTP that authenticates its callers, and a client with a token."""
 
 import json
 import urllib.request
@@ -47,7 +47,7 @@ async def main() -> None:
 
 # -- ask
 def greet(port: int) -> str:
-    """What curl would do as well."""
+    """A call as curl would make it."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "curl", "version": "1.0"},

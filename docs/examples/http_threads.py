@@ -19,7 +19,7 @@ changed = threading.Condition()  # the lock of the endpoint, and word that somet
 
 
 def dispatch() -> None:
-    """To be called with the lock, after anything was done to the endpoint."""
+    """Call this with the lock held, after each call of the endpoint."""
     while (event := endpoint.next_event()) is not None:
         if isinstance(event, RequestReceived):
             threading.Thread(target=count, args=(event.request,)).start()
@@ -27,7 +27,7 @@ def dispatch() -> None:
 
 
 def count(request: IncomingRequest) -> None:
-    """The only tool: slow, and it says how far it has come."""
+    """The only tool: it is slow, and reports its progress."""
     for step in range(1, 4):
         with changed:
             endpoint.send_progress(request, step, total=3, now=time.monotonic())
@@ -75,7 +75,7 @@ class Handler(BaseHTTPRequestHandler):
 
 # -- time
 def keep_time(stop: threading.Event) -> None:
-    """Sessions expire, and streams are kept alive: some time in the second after it is due."""
+    """End idle sessions and keep streams alive, within a second after the time is due."""
     while not stop.wait(1.0):
         with changed:
             deadline = endpoint.next_timeout()

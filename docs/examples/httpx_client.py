@@ -1,4 +1,4 @@
-"""A client over HTTP whose requests are made by a client of httpx2 that the program has anyway."""
+"""A client over HTTP whose requests are made by an httpx2 client that the program already has."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""A tool that asks twice before it books a room, and believes nothing but its own state."""
+"""A tool that asks twice before it books a room, and trusts only its own sealed state."""
 
 import time
 
@@ -56,7 +56,7 @@ def text(value: str) -> JSONObject:
 
 # -- answer
 def user(question: JSONObject) -> JSONObject:
-    """What the user says to a form, whichever way it came."""
+    """The answer of the user to a form, in whichever era it was asked."""
     print("  ", question["params"]["message"])
     asked = question["params"]["requestedSchema"]["properties"]
     return {"action": "accept", "content": dict.fromkeys(asked, "Paris")}

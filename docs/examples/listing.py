@@ -60,7 +60,7 @@ server = ServerConnection(
 
 
 def turn() -> bool:
-    """One trip of bytes to the server and back; False when there was nothing to carry."""
+    """Carry bytes to the server and back, once; False when there were none."""
     to_server = client.data_to_send()
     server.receive_data(to_server)
     while (event := server.next_event()) is not None:

@@ -1,4 +1,4 @@
-"""An observer over a recorded conversation: who asked what, how long it took, who is at fault."""
+"""An observer of a recorded conversation: the calls, their durations, and the breaches."""
 
 from sansmcp import AnswerMatched, Observer, RequestUnanswered, Side, TextSeen, ViolationSeen
 

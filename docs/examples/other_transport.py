@@ -16,7 +16,7 @@ from sansmcp import (
 
 # -- channel
 class Channel:
-    """One end of a transport that keeps messages apart."""
+    """One end of a transport of whole messages."""
 
     def __init__(self) -> None:
         self.inbox: deque[bytes] = deque()
@@ -28,7 +28,7 @@ class Channel:
         self.other.inbox.append(message)
 
     def close(self) -> None:
-        """Nothing more will be sent from this end."""
+        """End the messages from this end."""
         self.closed = True
 
 
@@ -38,7 +38,7 @@ def carry(
     channel: Channel,
     handle: Callable[[Event], None],
 ) -> None:
-    """All that an adapter does, once; call it whenever there may be something to do."""
+    """The whole work of an adapter, once; call it whenever there may be events or output."""
     while channel.inbox:
         connection.receive_message(channel.inbox.popleft())
     if channel.other.closed:

@@ -50,7 +50,7 @@ def forecast(arguments: JSONObject) -> JSONObject:
 
 
 def failed(text: str) -> JSONObject:
-    """The tool was called and failed: a result, which the model reads, and no error."""
+    """The result of a tool that has failed, which the model reads; it is no JSON-RPC error."""
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 

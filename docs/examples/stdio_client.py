@@ -54,7 +54,7 @@ async def main() -> None:
         except PeerError as error:
             print("refused:", error)
 
-        # To cancel the caller is to cancel the request.
+        # Cancelling the caller cancels the request.
         with trio.move_on_after(0.05):
             await client.request("tools/call", {"name": "sleep"})
 

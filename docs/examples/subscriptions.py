@@ -1,4 +1,4 @@
-"""A resource that changes, and a client that wants to know."""
+"""A resource that changes, and a client that subscribes to it."""
 
 from sansmcp import (
     LEGACY_REVISIONS,
@@ -18,7 +18,7 @@ server = ServerConnection(
 
 
 def turn() -> None:
-    """One trip of bytes to the server and back."""
+    """Carry bytes to the server and back, once."""
     server.receive_data(client.data_to_send())
     while (event := server.next_event()) is not None:
         if isinstance(event, RequestReceived):

@@ -1,4 +1,4 @@
-"""Every order in which a call, its cancellation and its answer can happen."""
+"""Every order in which a call, its cancellation and its response can happen."""
 
 from sansmcp.testing import Pair, Script, World, answer, cancel, explore, progress, request
 
@@ -9,7 +9,7 @@ handler: Script = [progress(0, 1), answer(0, {"content": []})]
 
 
 def check(world: World) -> None:
-    """Something that must be so in every state."""
+    """A condition that must hold in every state."""
     assert len(world.server.connection.open_requests) <= 1
 
 

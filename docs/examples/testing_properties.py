@@ -1,4 +1,4 @@
-"""Properties: what must hold whatever comes over the wire."""
+"""Properties: conditions that must hold for any input."""
 
 from hypothesis import given, settings
 

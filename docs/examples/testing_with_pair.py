@@ -1,4 +1,4 @@
-"""Tests with a wire in memory: the test decides what arrives, when, and in which pieces."""
+"""Tests with a wire in memory: the test decides which bytes arrive, when, and in which pieces."""
 
 from sansmcp import (
     ALL_REVISIONS,

@@ -1,4 +1,4 @@
-"""Time is a number that the caller tells. Here a minute passes without anybody waiting."""
+"""Time is a number that the caller gives. Here a minute passes without any waiting."""
 
 from sansmcp import (
     ClientConnection,

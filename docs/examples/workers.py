@@ -42,7 +42,7 @@ app = App(
 
 # -- balancer
 class InTurn(httpx2.AsyncHTTPTransport):
-    """Sends each request to the next worker: a load balancer without stickiness."""
+    """Sends each request to the next worker: a load balancer without sticky sessions."""
 
     def __init__(self, ports: list[int]) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ def wait_for(port: int) -> None:
 
 @contextmanager
 def running(port: int, *command: str, **environment: str) -> Generator[int, None, None]:
-    """Run a program until the end of the block, from the time on at which it listens."""
+    """Run a program until the end of the block; the block begins when it listens."""
     here = Path(__file__).parent
     with subprocess.Popen(command, cwd=here, env=os.environ | environment) as process:
         try:

@@ -33,7 +33,7 @@ class MCPServer(asyncio.Protocol):
         self.mcp.receive_eof()
 
     def turn(self) -> None:
-        """There are events, output, or an earlier deadline."""
+        """Take the events and output, and set the timer for the next deadline."""
         while (event := self.mcp.next_event()) is not None:
             if isinstance(event, RequestReceived):
                 event.request.data = self.loop.create_task(handle(self.mcp, event.request))
@@ -45,7 +45,8 @@ class MCPServer(asyncio.Protocol):
             self.transport.close()
 
     def set_timer(self) -> None:
-        """There is one, for the next deadline: the one before is cancelled, or they pile up."""
+        """Keep one timer, for the next deadline: the one before is cancelled, or they would pile
+        up."""
         if self.timer is not None:
             self.timer.cancel()
         deadline = self.mcp.next_timeout()

@@ -12,7 +12,7 @@ from sansmcp_io.asyncio import connect, serve
 
 # -- serve
 async def serve_one(reader: StreamReader, writer: StreamWriter) -> None:
-    """One server for each client that comes. Who may connect is a matter of the file's mode."""
+    """Run one server for each client. The mode of the file decides which users may connect."""
     try:
         await serve(reader, writer, answer, info=INFO, capabilities=CAPABILITIES)
     finally:

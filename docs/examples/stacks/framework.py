@@ -37,7 +37,7 @@ def schema_of(hint: Any) -> JSONObject:
 
 
 def parameters_of(function: Callable[..., Any]) -> JSONObject:
-    """The JSON schema of what a function takes, but for the call."""
+    """The JSON schema of the parameters of a function, except the call."""
     hints = get_type_hints(function)
     properties: JSONObject = {}
     required: list[str] = []
@@ -56,7 +56,8 @@ def parameters_of(function: Callable[..., Any]) -> JSONObject:
 # -- entries
 @attrs.frozen
 class Entry:
-    """A tool, a resource or a prompt: how lists show it, and what makes its content."""
+    """A tool, a resource or a prompt: its form in lists, and the function that makes its
+    content."""
 
     shown: JSONObject
     function: Callable[..., Any]
@@ -73,7 +74,7 @@ class Entry:
 
 
 def content_of(value: Any) -> JSONObject:
-    """The result of a tool that has returned this."""
+    """The result of a tool whose function has returned this value."""
     text = value if isinstance(value, str) else json.dumps(value)
     content: JSONObject = {"content": [{"type": "text", "text": text}]}
     return {**content, "structuredContent": value} if isinstance(value, dict) else content
@@ -81,7 +82,7 @@ def content_of(value: Any) -> JSONObject:
 
 # -- framework
 class Framework:
-    """`handle` is the handler for whatever carries the messages."""
+    """`handle` is the handler for any adapter."""
 
     def __init__(self, name: str, version: str) -> None:
         self.info: JSONObject = {"name": name, "version": version}
@@ -92,7 +93,7 @@ class Framework:
         return {kind: {} for kind, entries in self.entries.items() if entries}
 
     def tool(self, function: Function) -> Function:
-        """Make a function a tool, which takes what its annotations say."""
+        """Make a function a tool, with the arguments that its annotations declare."""
         schema = parameters_of(function)
         return self._add("tools", function.__name__, {"inputSchema": schema}, function, schema)
 

@@ -1,4 +1,4 @@
-"""What an application of the small framework looks like."""
+"""An application of the small framework."""
 
 from typing import Literal
 

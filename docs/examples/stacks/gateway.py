@@ -6,6 +6,8 @@ The file holds a JSON object: prefixes without dots, and the command of the serv
 import json
 import secrets
 import sys
+from collections import deque
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from contextvars import ContextVar
 from hashlib import sha256
@@ -30,16 +32,19 @@ OURS = ("_meta", "inputResponses", "requestState")  # params that are not for th
 RESERVED = ("io.modelcontextprotocol/", "progressToken")  # nor these, of `_meta`
 NAME_LENGTH = 128
 PATIENCE = 600.0  # seconds that a question may wait for its answer
+MOST_KEPT = 100  # reports of a call that wait for its next round; of more, the newest
 
 
 # -- job
 class Job:
-    """A call that an upstream server works on, through all rounds in which it asks something."""
+    """A call that an upstream server works on, through all its rounds of questions."""
 
     current: ContextVar["Job"] = ContextVar("job")
 
     def __init__(self, call: ServerCall) -> None:
         self.call = call  # that of the newest round
+        self.is_between_rounds = False  # the newest round has ended, and the next is to come
+        self.reports: deque[Callable[[ServerCall], bool]] = deque(maxlen=MOST_KEPT)
         self.scope = trio.CancelScope()
         self.news = trio.lowlevel.ParkingLot()  # for who waits for questions, or the outcome
         # Those without an answer, and where it goes.
@@ -55,8 +60,20 @@ class Job:
         link.jobs = [job for job in link.jobs if job is not self]
         self.news.unpark_all()
 
+    def report(self, send: Callable[[ServerCall], bool]) -> bool:
+        """Send progress or a log message for the call; between two rounds, keep it for the next."""
+        if not self.is_between_rounds:
+            return send(self.call)
+        self.reports.append(send)
+        return True
+
+    def begin_round(self, call: ServerCall) -> None:
+        self.call, self.is_between_rounds = call, False
+        while self.reports:
+            self.reports.popleft()(call)
+
     async def ask(self, question: mcp.Call) -> JSONObject:
-        """Have the client answer with its next round."""
+        """Let the client answer with its next round."""
         key = secrets.token_hex(8)
         send, answer = trio.open_memory_channel[JSONObject](1)
         self.questions[key] = {"method": question.method, "params": question.params}, send
@@ -67,7 +84,7 @@ class Job:
 
 # -- link
 class Link:
-    """A process of an upstream server, which was told what one kind of client can do."""
+    """A process of an upstream server, which knows the capabilities of one kind of client."""
 
     def __init__(self, gateway: "Gateway", prefix: str, capabilities: JSONObject) -> None:
         self.gateway, self.prefix, self.capabilities = gateway, prefix, capabilities
@@ -100,7 +117,8 @@ class Link:
                 await self.used.park()
 
     async def on_request(self, call: mcp.Call) -> JSONObject:
-        """Only the new revision tells what it is about; of the others there is one at a time."""
+        """Only the newest revision names the call of a question; for others there is one call at
+        a time."""
         if (server := self.gateway.old_client) is not None:
             return await server.request(call.method, call.params, timeout=PATIENCE)
         if (job := Job.current.get(None) or next(iter(self.jobs), None)) is not None:
@@ -110,19 +128,25 @@ class Link:
     def on_notification(self, method: str, params: JSONObject) -> None:
         if method == "notifications/message":
             logger = ".".join(filter(None, (self.prefix, params.get("logger"))))
-            old = self.gateway.old_client
-            sides = [job.call for job in self.jobs] if old is None else [old]
-            any(side.log(params["level"], params["data"], logger=logger) for side in sides)
+
+            def log(side: ServerCall | mcp.Server) -> bool:
+                return side.log(params["level"], params["data"], logger=logger)
+
+            if (old := self.gateway.old_client) is not None:
+                log(old)
+            else:  # to one call, since the client is the same; rather to one that can send it now
+                open_first = sorted(self.jobs, key=lambda job: job.is_between_rounds)
+                any(job.report(log) for job in open_first)
         elif method.endswith("/list_changed") and (server := self.gateway.server) is not None:
             server.publish(CHANGES[method.split("/")[1]])
 
     async def request(self, job: Job, params: JSONObject) -> JSONObject | McpError:
-        """What the upstream answers to a call, with other params."""
+        """The upstream's response to a call with other params."""
         call, quiet = job.call, None if job.call.revision in MODERN_REVISIONS else "debug"
         self.used.unpark_all()
 
         def on_progress(progress: float, total: float | None, message: str | None) -> None:
-            job.call.progress(progress, total=total, message=message)
+            job.report(lambda call: call.progress(progress, total=total, message=message))
 
         try:
             return await self.client.request(
@@ -156,7 +180,8 @@ class Gateway:
         self.old_client = server if server.peer.revision in LEGACY_REVISIONS else None
 
     async def link(self, prefix: str, client: JSONObject) -> Link:
-        """The process that was told what this client can do, as far as it is passed on."""
+        """The process that was told the capabilities of this client, as far as they are passed
+        on."""
         # Of changed roots no server is told.
         able: JSONObject = {k: {} if k == "roots" else client[k] for k in PASSED_ON if k in client}
         key = prefix, json.dumps(able, sort_keys=True)
@@ -194,7 +219,7 @@ class Gateway:
         return result
 
     async def page(self, call: ServerCall) -> JSONObject:
-        """A page of one upstream. Our cursor says of which one, and how that calls its page."""
+        """A page of one upstream. Our cursor holds the upstream and its own cursor."""
         kind = call.method.partition("/")[0]
         member = "resourceTemplates" if "templates" in call.method else kind
         place, is_cursor, cursor = str(call.params.get("cursor", "0")).partition(":")
@@ -219,7 +244,7 @@ class Gateway:
             raise McpError(ErrorCode.INVALID_PARAMS, "nobody waits for this state")
         if state is None:
             self.nursery.start_soon(job.run, link, params)
-        job.call = call
+        job.begin_round(call)
         for key in job.questions.keys() & call.input_responses.keys():
             job.questions.pop(key)[1].send_nowait(call.input_responses[key])
         try:
@@ -234,6 +259,7 @@ class Gateway:
             return job.outcome
         self.parked = {key: job for key, job in self.parked.items() if job.outcome is None}
         self.parked[state := secrets.token_urlsafe()] = job
+        job.is_between_rounds = True
         return RequireInput({key: one for key, (one, _) in job.questions.items()}, state=state)
 
 

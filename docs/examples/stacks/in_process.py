@@ -25,7 +25,7 @@ async def server_in_memory() -> AsyncGenerator[HalfCloseableByteStream]:
 
 @asynccontextmanager
 async def connect_in_memory() -> AsyncGenerator[Client]:
-    """The client of a server that nobody else can reach."""
+    """A client of a server that only this program can reach."""
     async with (
         server_in_memory() as stream,
         connect(stream, info={"name": "by hand", "version": "1.0"}) as client,

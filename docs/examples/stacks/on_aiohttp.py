@@ -14,7 +14,7 @@ from sansmcp.http import SendBody, SendEnd, SendHead, ServerEndpoint, Sessions
 
 # -- endpoint
 def turn() -> None:
-    """Called by the endpoint when there are events, or output."""
+    """Called by the endpoint when there are events or output."""
     while (event := endpoint.next_event()) is not None:
         if isinstance(event, RequestReceived):
             event.request.data = asyncio.create_task(handle(endpoint, event.request))
@@ -25,7 +25,8 @@ def turn() -> None:
 
 
 async def keep_time(app: web.Application) -> None:
-    """Idle sessions end, and silent streams get comments, within the second after it is due."""
+    """End idle sessions and send comments on silent streams, within a second after the time is
+    due."""
     tick()
 
 

@@ -28,7 +28,7 @@ from django.contrib.auth.models import AnonymousUser, User  # noqa: E402  # need
 
 
 def by_token(get_response: Callable[[WSGIRequest], HttpResponse]) -> Callable[..., HttpResponse]:
-    """The authentication of this project. Whatever yours is, `request.user` comes out of it."""
+    """The authentication of this project; any other one that sets `request.user` will do."""
 
     def middleware(request: WSGIRequest) -> HttpResponse:
         name = TOKENS.get(request.headers.get("Authorization", ""))
@@ -40,7 +40,7 @@ def by_token(get_response: Callable[[WSGIRequest], HttpResponse]) -> Callable[..
 
 # -- view
 def authenticate(environ: Environ) -> str:
-    """Who the view says it is. A session is open only to the user that has opened it."""
+    """The principal of the view. A session is open only to the user that has opened it."""
     user = environ["project.user"]
     if not user.is_authenticated:
         raise Unauthorized("Bearer")

@@ -14,7 +14,7 @@ from sansmcp_io.trio import connect, serve
 
 # -- serve
 async def serve_unix(path: str) -> None:
-    """One server for each client that comes. Who may connect is a matter of the file's mode."""
+    """Run one server for each client. The mode of the file decides which users may connect."""
     Path(path).unlink(missing_ok=True)
     listening = trio.socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     await listening.bind(path)

@@ -23,7 +23,7 @@ class Carrier:
         self.news = trio.Event()
 
     def turn(self) -> None:
-        """The `wake` of the connection: there are events, output, or an earlier deadline."""
+        """The `wake` of the connection: events, output, or an earlier deadline are there."""
         while (event := self.connection.next_event()) is not None:
             self.on_event(event)
         self.news.set()
@@ -46,7 +46,7 @@ class Carrier:
             self.connection.receive_eof(now=trio.current_time())
 
     async def write(self) -> None:
-        """A peer that reads slowly holds up this, and nothing else."""
+        """A peer that reads slowly holds up this task only."""
         while True:
             news = self.news
             try:

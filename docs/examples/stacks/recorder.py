@@ -1,4 +1,4 @@
-"""Stands between a client and a server on stdio, passes all on, and writes down what is said.
+"""Runs between a client and a server on stdio, passes all bytes on, and records the messages.
 
 Put it before the command of a server: `python recorder.py FILE COMMAND ARGUMENT...`
 """
@@ -19,7 +19,7 @@ lock = threading.Lock()  # the two directions are read in threads of their own
 
 # -- record
 def record(file: IO[str]) -> None:
-    """Write what has happened since, one JSON object a line."""
+    """Write the new events, one JSON object a line."""
     while (event := observer.next_event()) is not None:
         match event:
             case MessageSeen():

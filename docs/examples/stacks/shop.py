@@ -1,4 +1,4 @@
-"""What the servers of these examples offer. Nothing in it knows what carries the messages."""
+"""The tools and resources of these examples. Nothing in it knows which adapter serves it."""
 
 import asyncio
 import time
@@ -31,7 +31,7 @@ def text(value: str) -> JSONObject:
 
 
 def answer(side: ServerConnection | ServerEndpoint, request: IncomingRequest) -> None:
-    """Answer on the spot."""
+    """Answer at once."""
     match request.method, request.params.get("name"):
         case "tools/list", _:
             side.send_result(request, {"tools": TOOLS})
@@ -54,7 +54,7 @@ async def handle(
     request: IncomingRequest,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
-    """The same on a loop, where counting takes its time and says how far it has come."""
+    """The same on an event loop, where counting takes time and reports its progress."""
     if request.params.get("name") == "count":
         for step in range(1, STEPS + 1):
             side.send_progress(request, step, total=STEPS, now=time.monotonic())

@@ -1,4 +1,4 @@
-"""The same shop for the adapters, whose handlers take a call and return its result."""
+"""The same shop for the adapters, whose handlers get a call and return its result."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -11,7 +11,7 @@ from sansmcp_io import McpError
 
 
 class Call(Protocol):
-    """What a handler uses of a call, on any adapter."""
+    """The members of a call that a handler uses, on any adapter."""
 
     @property
     def method(self) -> str: ...
@@ -45,7 +45,7 @@ def answer(call: Call) -> JSONObject:
 async def handle(
     call: Call, sleep: Callable[[float], Awaitable[object]] = trio.sleep
 ) -> JSONObject:
-    """A handler on a loop, where counting takes its time."""
+    """A handler on an event loop, where counting takes time."""
     if call.params.get("name") == "count":
         for step in range(1, STEPS + 1):
             call.progress(step, total=STEPS)

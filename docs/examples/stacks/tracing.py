@@ -24,7 +24,7 @@ tracer = trace.get_tracer("sansmcp")
 
 # -- client
 async def request(client: Client, method: str, params: JSONObject) -> JSONObject:
-    """A request in a span, of which the server is told."""
+    """Make a request in a span, whose context is sent to the server."""
     name = " ".join(filter(None, (method, params.get("name"))))
     with tracer.start_as_current_span(name, kind=SpanKind.CLIENT) as span:
         span.set_attribute("mcp.method.name", method)
@@ -42,7 +42,7 @@ async def request(client: Client, method: str, params: JSONObject) -> JSONObject
 def traced(
     handler: Callable[[ServerCall], Awaitable[JSONObject]],
 ) -> Callable[[ServerCall], Awaitable[JSONObject]]:
-    """A handler that runs in a span below that of its client, whatever carries the calls."""
+    """A handler that runs in a span below that of its client, on any adapter."""
 
     async def run(call: ServerCall) -> JSONObject:
         name = " ".join(filter(None, (call.method, call.params.get("name"))))
@@ -61,7 +61,7 @@ def traced(
 
 # -- handler
 class Printer(SpanExporter):
-    """Where spans go; yours sends them to a collector."""
+    """The exporter of spans; a real program sends them to a collector."""
 
     def export(self, spans: Any) -> SpanExportResult:
         for span in spans:

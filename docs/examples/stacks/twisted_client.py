@@ -20,7 +20,7 @@ from sansmcp.http import ClientEndpoint, ClientExchange
 
 # -- endpoint
 class MCPClient:
-    """Makes the exchanges that the endpoint wants, and tells it what they bring."""
+    """Makes the exchanges that the endpoint asks for, and gives it their responses."""
 
     def __init__(self, reactor: Any, url: str) -> None:
         self.now, self.call_later = reactor.seconds, reactor.callLater
@@ -30,7 +30,7 @@ class MCPClient:
         self.mcp = ClientEndpoint(url, info={"name": "twisted", "version": "1"}, wake=self.turn)
 
     def turn(self) -> None:
-        """There are exchanges to make or to abort, events, or an earlier deadline."""
+        """Make and abort exchanges, take the events, and set the timer for the next deadline."""
         for aborted in self.mcp.aborts():
             self.made[aborted].cancel()
         while (exchange := self.mcp.next_exchange()) is not None:
@@ -47,7 +47,7 @@ class MCPClient:
         self.turn()  # a deadline may only have been put off, which wakes nobody
 
     async def make(self, exchange: ClientExchange) -> None:
-        """One request of HTTP. The body of the response goes to the endpoint as it comes."""
+        """Make one HTTP request. The body of the response goes to the endpoint as it arrives."""
         headers = Headers({name: [value] for name, value in exchange.headers})
         content = FileBodyProducer(BytesIO(exchange.body)) if exchange.body else None
         method, url = exchange.method.encode(), exchange.url.encode()
@@ -93,7 +93,7 @@ class MCPClient:
 
 # -- body
 class Body(protocol.Protocol):
-    """Passes on what comes. `over` fires with how it ends; cancelled, it closes the connection."""
+    """Passes the body on. `over` fires with its end; cancelling it closes the connection."""
 
     transport: Any
 

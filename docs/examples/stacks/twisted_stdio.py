@@ -44,7 +44,7 @@ class MCPServer(Protocol):
         self.over.callback(None)
 
     def turn(self) -> None:
-        """There are events, output, or an earlier deadline."""
+        """Take the events and output, and set the timer for the next deadline."""
         while (event := self.mcp.next_event()) is not None:
             if isinstance(event, RequestReceived):
                 self.begin(event.request)
@@ -56,7 +56,8 @@ class MCPServer(Protocol):
             self.transport.loseConnection()
 
     def set_timer(self) -> None:
-        """There is one, for the next deadline: the one before is cancelled, or they pile up."""
+        """Keep one timer, for the next deadline: the one before is cancelled, or they would pile
+        up."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -74,7 +75,7 @@ class MCPServer(Protocol):
         self.step(request, 1, STEPS if request.params.get("name") == "count" else 0)
 
     def step(self, request: IncomingRequest, step: int, last: int) -> None:
-        """What takes time does it in steps, between which the reactor goes on."""
+        """Do slow work in steps, between which the reactor runs."""
         if step > last:
             answer(self.mcp, request)
         else:
