@@ -213,3 +213,12 @@ def test_questions_in_results_are_judged_like_requests() -> None:
         ("ELIC-013", f"{path}.requestedSchema"),
     }
     assert of_part("InputRequest", {"method": "roots/list"}) == []
+
+
+def test_many_options_and_many_choices_are_compared_in_linear_time() -> None:
+    """ELIC-013: with a quadratic search this takes longer than a test may."""
+    options = [str(number) for number in range(100_000)]
+    items = {"type": "string", "enum": options}
+    chosen = {"type": "array", "items": items, "default": [options[-1]] * 100_000}
+    assert of_property(chosen) == []
+    assert of_property({**chosen, "default": [*options, "?"]}) == [("ELIC-013", ".default")]

@@ -106,3 +106,19 @@ def test_trace_context_has_the_formats_of_the_w3c() -> None:
         for value in bad_values:
             assert of_meta(key, value=value) == ["META-017"], (key, value)
             assert of_meta(key, V4, value) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [("tracestate", " " * 50_000 + "\x01"), ("baggage", "a=" + " " * 50_000 + "\x00")],
+)
+def test_a_long_text_is_refused_in_linear_time(key: str, text: str) -> None:
+    """META-017: with a quadratic search this takes longer than a test may."""
+    assert of_meta(key, value=text) == ["META-017"]
+    assert of_meta(key, value=text * 20) == ["META-017"]
+
+
+def test_keys_that_are_no_strings_are_left_to_the_encoder() -> None:
+    """OWN-024 names them when they are encoded."""
+    number: Any = 1
+    assert of_meta(number) == []

@@ -21,6 +21,7 @@ from sansmcp import (
     RequestFailed,
     RequestReceived,
     ResponseReceived,
+    ServerConnection,
 )
 from tests.support import tasks
 from tests.support.modern import (
@@ -38,9 +39,11 @@ from tests.support.wire import (
     CLIENT_INFO,
     SAMPLING,
     SERVER_CAPABILITIES,
+    SERVER_INFO,
     asked,
     broken,
     call,
+    initialize,
     note,
     only,
     ready_client,
@@ -183,10 +186,67 @@ def test_a_result_with_a_problem_ends_the_request_with_the_value() -> None:
 def test_a_notification_with_a_problem_is_reported_and_dropped() -> None:
     """LOG-002 is reported in any case; a `_meta` with a bad key at this level only."""
     client = full_client()
-    change = "notifications/tools/list_changed"
+    updated = "notifications/resources/updated"
 
-    assert broken(receive(client, note(change, {"_meta": {"-": 1}}))) == ["META-007"]
-    only(NotificationReceived, receive(client, note(change, {"_meta": {"a": 1}})))
+    assert broken(receive(client, note(updated, {"uri": "no URI"}))) == ["OWN-076"]
+    only(NotificationReceived, receive(client, note(updated, {"uri": "file:///a"})))
+
+
+def test_what_can_be_left_alone_is_reported_and_delivered() -> None:
+    """META-018: unknown keys never cause rejection. An icon can be left out, and null is absent."""
+    meta = {"_meta": {"_own": 1}}
+    server = ready_server(LEGACY, config=FULL)
+    events = receive(server, call(1, "tools/call", {"name": "t", **meta}))
+    assert broken(events) == ["META-007"]
+    only(RequestReceived, [each for each in events if isinstance(each, RequestReceived)])
+
+    client = full_client()
+    change = receive(client, note("notifications/tools/list_changed", meta))
+    assert broken(change) == ["META-007"]
+    only(NotificationReceived, [each for each in change if isinstance(each, NotificationReceived)])
+
+    schema = {"inputSchema": {"type": "object"}}
+    for part, rule in (
+        ({"icons": [{"src": "javascript:x"}]}, "ICON-003"),
+        ({"icons": [{"src": "https://a.example/b", "sizes": ["48"]}]}, "OWN-077"),
+        ({"description": None}, "OWN-015"),
+    ):
+        client.send_request("tools/list")
+        page = {"tools": [{"name": "t", **schema, **part}]}
+        events = receive(client, result(sent(client)[0]["id"], page))
+        assert broken(events) == [rule]
+        only(ResponseReceived, [each for each in events if isinstance(each, ResponseReceived)])
+
+    asking = modern_client(config=FULL, capabilities={"elicitation": {"form": {}}})
+    asking.send_request("tools/call", {"name": "t"})
+    question = {**FORM, "params": {**FORM["params"], **meta}}
+    events = receive(asking, input_required(sent(asking)[0]["id"], {"who": question}))
+    assert broken(events) == ["META-007"]
+    only(InputRequired, [each for each in events if isinstance(each, InputRequired)])
+
+    client.send_request("tools/list")
+    both = {"tools": [{"name": "t", **schema, "description": None, "title": 5}]}
+    assert broken(receive(client, result(sent(client)[0]["id"], both))) == ["OWN-014"]
+
+
+def test_what_breaks_a_should_hides_nothing() -> None:
+    """OWN-076: a peer could fill the report with problems that are no reason to refuse."""
+    client = full_client()
+    client.send_request("tools/list")
+    bad = {"name": "t", "inputSchema": {"type": "string"}}
+    page = {"tools": [*ODD_NAME["tools"] * 200, bad]}
+    events = receive(client, result(sent(client)[0]["id"], page))
+    only(RequestFailed, [each for each in events if isinstance(each, RequestFailed)])
+
+
+def test_a_request_that_is_tolerated_is_judged_all_the_same() -> None:
+    """PROMPT-007 beside LIFE-004: before `initialized`, requests are served and reported."""
+    server = ServerConnection(info=SERVER_INFO, capabilities=SERVER_CAPABILITIES, config=FULL)
+    receive(server, initialize(1, LEGACY))
+    sent(server)
+    events = receive(server, call(2, "prompts/get", PROMPT))
+    assert sorted(broken(events)) == ["LIFE-004", "PROMPT-007"]
+    assert sent(server)[0]["error"]["code"] == -32602
 
 
 # ------------------------------------------------------------------------------------ questions
@@ -260,7 +320,12 @@ def test_a_task_is_not_completed_with_a_result_that_has_a_problem(is_legacy: boo
 
 def test_the_result_of_a_task_is_judged_like_that_of_its_request() -> None:
     """OWN-076: the request ends as an invalid answer, with the value."""
-    for value, kind in ((BAD, RequestFailed), (GOOD, ResponseReceived)):
+    noted = {**GOOD, "_meta": {"_own": 1}}
+    for value, kind, rules in (
+        (BAD, RequestFailed, ["OWN-076"]),
+        (GOOD, ResponseReceived, []),
+        (noted, ResponseReceived, ["META-007"]),
+    ):
         client = ClientConnection(
             info=CLIENT_INFO,
             capabilities={},
@@ -280,6 +345,7 @@ def test_the_result_of_a_task_is_judged_like_that_of_its_request() -> None:
         done = {"resultType": "complete", **shown, "status": "completed", "result": value}
         events = receive(client, result(sent(client)[0]["id"], done))
         assert [type(event) for event in events if isinstance(event, kind)] == [kind]
+        assert broken(events) == rules
 
 
 # ------------------------------------------------------------------------------------ the price

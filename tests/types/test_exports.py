@@ -24,6 +24,7 @@ import sansmcp.testing
 PUBLIC: list[ModuleType] = [
     sansmcp,
     sansmcp.auth,
+    sansmcp.check,
     sansmcp.content,
     sansmcp.http,
     sansmcp.limits,
@@ -92,6 +93,7 @@ def test_modules_are_private() -> None:
 
     assert {name for name in modules if not name.startswith("_")} == {
         "auth",
+        "check",
         "content",
         "http",
         "limits",

@@ -25,8 +25,8 @@ class Turn:
 
     def __init__(self, begin: Callable[[], object]) -> None:
         self._begin: Callable[[], object] | None = begin
-        self.is_held = False
-        self.is_over = False
+        self.is_held: bool = False
+        self.is_over: bool = False
         self.has_come: Event | None = None
 
     def come(self) -> None:
@@ -41,6 +41,8 @@ class Turn:
 class Turns:
     """Gives turns to a limited number of tasks; the others wait, in the order of their requests.
 
+    Tasks that go on come before those that have not begun: people have answered their questions.
+
     Args:
         most: The number of turns.
         new_event: Makes an event of the loop.
@@ -50,11 +52,12 @@ class Turns:
         self._most: Final = most
         self._new_event: Final = new_event
         self._n_held = 0
+        self._going_on: dict[Turn, None] = {}  # those that have begun, which come first
         self._waiting: dict[Turn, None] = {}
         self._is_giving = False
 
     def request(self, turn: Turn) -> None:
-        """Give a task its turn now, or after those that wait for theirs."""
+        """Let a task begin now, or after those that wait for their turn."""
         self._waiting[turn] = None
         self._give()
 
@@ -67,10 +70,11 @@ class Turns:
             self._give()
 
     async def resume(self, turn: Turn) -> None:
-        """Wait for the turn of a task that goes on, after those that wait for theirs."""
+        """Wait for the turn of a task that goes on, after those that want to go on before it."""
         while not (turn.is_held or turn.is_over):
             assert turn.has_come is not None
-            self.request(turn)
+            self._going_on[turn] = None
+            self._give()
             await turn.has_come.wait()
 
     def take(self, turn: Turn) -> None:
@@ -79,12 +83,13 @@ class Turns:
         There may be more than the limit then; the next task waits until there are fewer.
         """
         if not (turn.is_held or turn.is_over):
-            self._waiting.pop(turn, None)
+            self._going_on.pop(turn, None)
             self._hold(turn)
 
     def end(self, turn: Turn) -> None:
         """Note the end of a task, which has its turn, or waits for it."""
         turn.is_over = True
+        self._going_on.pop(turn, None)
         self._waiting.pop(turn, None)
         if turn.has_come is not None:
             turn.has_come.set()
@@ -96,7 +101,11 @@ class Turns:
     def _hold(self, turn: Turn) -> None:
         turn.is_held = True
         self._n_held += 1
-        turn.come()
+        try:
+            turn.come()
+        except BaseException:
+            self.end(turn)  # nobody else can give it back
+            raise
 
     def _give(self) -> None:
         """Give the turns that are free. A call within another one leaves that to it."""
@@ -104,9 +113,9 @@ class Turns:
             return
         self._is_giving = True
         try:
-            while self._waiting and self._n_held < self._most:
-                turn = next(iter(self._waiting))
-                del self._waiting[turn]
+            while self._n_held < self._most and (queue := self._going_on or self._waiting):
+                turn = next(iter(queue))
+                del queue[turn]
                 self._hold(turn)
         finally:
             self._is_giving = False

@@ -300,7 +300,8 @@ def object_of(result: object) -> JSONObject:
         TypeError: A part of the object has no JSON value.
         ValueError: It is nested too deep.
     """
-    if isinstance(result, dict | RequireInput):  # a wish for input is refused where it is sent
+    # A wish for input is refused where it is sent.
+    if type(result) is dict or isinstance(result, (dict, RequireInput)):
         return cast(JSONObject, result)
     from sansmcp.content import as_json  # imported here: most handlers return dicts
 

@@ -272,9 +272,13 @@ class IncomingResponses:
             return Breach(spec.result_rule, f"result of {call._method}: {wrong}")
         if self._core.payloads is None:
             return None
-        return self._core.payloads.judge_result(
+        breach = self._core.payloads.judge_result(
             call._method, result, self._core.revision_of(call), as_task=bool(call._task)
         )
+        if breach is not None and breach.tolerated:
+            self._core.report(breach, request=call)
+            return None
+        return breach
 
     # -------------------------------------------------------------------- responses over the limit
 

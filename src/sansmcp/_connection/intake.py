@@ -165,9 +165,12 @@ class Intake:
                 breach = judge_request(
                     conversation, sender, method, spec, params, self._core.checks_shape
                 )
-            if breach is None and self._core.payloads is not None:
+            if self._core.payloads is not None and (breach is None or breach.tolerated):
                 revision = conversation.dialect.revision
-                breach = self._core.payloads.judge_params(method, params, revision)
+                wrong = self._core.payloads.judge_params(method, params, revision)
+                if breach is not None and wrong is not None:
+                    self._core.report(breach, request=request)
+                breach = wrong or breach
             if breach is not None:
                 if self._delivers_undeclared(breach):
                     request._spec = spec = breach = None

@@ -203,9 +203,12 @@ class Notifications(MethodPart):
         breach = judge_notification(
             conversation, sender, method, spec, params, self._core.checks_shape
         )
-        if breach is None and self._core.payloads is not None:
+        if self._core.payloads is not None and (breach is None or breach.tolerated):
             revision = conversation.dialect.revision
-            breach = self._core.payloads.judge_params(method, params, revision)
+            wrong = self._core.payloads.judge_params(method, params, revision)
+            if breach is not None and wrong is not None:
+                self._core.report(breach)
+            breach = wrong or breach
         if breach is not None:
             self._core.report(breach)
             if not breach.tolerated:

@@ -98,8 +98,10 @@ def _misfit_of_text(schema: JSONObject, value: str) -> str | None:
 
 def _misfit_of_list(schema: JSONObject, values: list[Any]) -> str | None:
     options = _options(schema["items"])
-    if options is not None and not all(value in options for value in values):
-        return f"has an item that is none of {_listed(options)}"
+    if options is not None:
+        allowed = set(options)
+        if not all(type(each) is str and each in allowed for each in values):
+            return f"has an item that is none of {_listed(options)}"
     return _out_of_bounds(schema, "minItems", "maxItems", len(values), "has a number of items of")
 
 

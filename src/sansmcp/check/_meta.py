@@ -31,15 +31,16 @@ _TRACE_PARENT: Final = re.compile(
     r"|(?!00|ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?)"
 )
 _STATE_MEMBER: Final = re.compile(
-    r"[ \t]*(?:(?:[a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13})"
-    r"=[ -+\--<>-~]{0,255}[!-+\--<>-~])?[ \t]*"
+    r"(?:(?:[a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13})"
+    r"=[ -+\--<>-~]{0,255}[!-+\--<>-~])?"
 )
 _MAX_STATE_MEMBERS: Final = 32
 _TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _BAGGAGE_VALUE: Final = r"[!#-+\--:<-\[\]-~]*"
 _BAGGAGE_MEMBER: Final = re.compile(
-    rf"[ \t]*{_TOKEN}[ \t]*=[ \t]*{_BAGGAGE_VALUE}"
-    rf"(?:[ \t]*;[ \t]*{_TOKEN}(?:[ \t]*=[ \t]*{_BAGGAGE_VALUE})?)*[ \t]*"
+    # Possessive quantifiers: the time to refuse a text is linear.
+    rf"{_TOKEN}[ \t]*+=[ \t]*+{_BAGGAGE_VALUE}"
+    rf"(?:[ \t]*+;[ \t]*+{_TOKEN}(?:[ \t]*+=[ \t]*+{_BAGGAGE_VALUE})?)*+"
 )
 
 
@@ -88,14 +89,14 @@ def _is_trace_parent(text: str) -> bool:
 
 
 def _is_trace_state(text: str) -> bool:
-    members = text.split(",")
-    return all(_STATE_MEMBER.fullmatch(each) for each in members) and (
-        len([each for each in members if each.strip(" \t")]) <= _MAX_STATE_MEMBERS
+    members = [each.strip(" \t") for each in text.split(",")]
+    return len([each for each in members if each]) <= _MAX_STATE_MEMBERS and all(
+        map(_STATE_MEMBER.fullmatch, members)
     )
 
 
 def _is_baggage(text: str) -> bool:
-    return all(_BAGGAGE_MEMBER.fullmatch(each) for each in text.split(","))
+    return all(_BAGGAGE_MEMBER.fullmatch(each.strip(" \t")) for each in text.split(","))
 
 
 _TRACE_CONTEXT: Final[Mapping[str, Callable[[str], bool]]] = {
@@ -111,8 +112,9 @@ def each_key(*rules: KeyRule) -> PartRule:
     """A rule on `_meta` that judges each key which the specification does not define."""
 
     def judge_meta(meta: JSONObject, at: Path, report: Report) -> None:
-        for key, value in meta.items():
-            if key not in _PLAIN:
+        given: Any = meta  # of the application: a key may be no string, which the encoder refuses
+        for key, value in given.items():
+            if key not in _PLAIN and isinstance(key, str):
                 for judge in rules:
                     judge(key, value, (at, key), report)
 

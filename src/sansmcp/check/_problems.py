@@ -11,7 +11,8 @@ from .._spec.rule_levels import LEVELS, Level
 from .._wire.values import Record
 
 MAX_PROBLEMS: Final = 100
-"""The most problems of one check, which ends with the last of them."""
+"""The most problems of one check, which ends with the last of them. At most half of them break a
+SHOULD, so that they cannot hide those that break a MUST."""
 
 Path: TypeAlias = tuple["Path", str | int] | None
 """The way to a value: the path of its parent, and its name or index; None for the root."""
@@ -58,14 +59,16 @@ class Report:
 
     Attributes:
         problems: The problems.
+        advice: The number of those that break a SHOULD.
         malformed: The number of those that concern the shape of the payload. Rules on the content
             of a part are judged if its shape is right, so that they can rely on it.
     """
 
-    __slots__ = ("malformed", "problems")
+    __slots__ = ("advice", "malformed", "problems")
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
+        self.advice = 0
         self.malformed = 0
 
     def add(self, rule: str, at: Path, text: str) -> None:
@@ -74,7 +77,14 @@ class Report:
         Raises:
             Full: It was the last one that the report may have.
         """
-        self.problems.append(Problem(rule, path_text(at), text))
+        self._file(Problem(rule, path_text(at), text))
+
+    def _file(self, problem: Problem) -> None:
+        if not problem.is_binding:
+            if self.advice >= MAX_PROBLEMS // 2:
+                return
+            self.advice += 1
+        self.problems.append(problem)
         if len(self.problems) >= MAX_PROBLEMS:
             raise Full
 
@@ -86,9 +96,8 @@ class Report:
     def take(self, other: Report) -> None:
         """Add the problems of another report; raises as `add` does."""
         self.malformed += other.malformed
-        self.problems += other.problems[: MAX_PROBLEMS - len(self.problems)]
-        if len(self.problems) >= MAX_PROBLEMS:
-            raise Full
+        for problem in other.problems:
+            self._file(problem)
 
 
 def path_text(at: Path) -> str:

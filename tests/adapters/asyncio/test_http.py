@@ -359,7 +359,7 @@ async def test_request_for_a_task_can_be_given_up() -> None:
 
     async def handle(call: ServerCall) -> JSONObject:
         with suppress(TimeoutError):
-            async with asyncio.timeout(0.05):
+            async with asyncio.timeout(0):  # when the request is sent, before any response
                 params: JSONObject = {"messages": [], "maxTokens": 1, "task": {}}
                 seen.append(await call.request("sampling/createMessage", params))
         return text("given up")

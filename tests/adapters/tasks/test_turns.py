@@ -97,7 +97,9 @@ async def test_questions_that_people_do_not_answer_hold_up_no_other_task_on_a_st
 
 @on_each_loop()
 async def test_an_answered_task_goes_on_when_its_turn_comes() -> None:
-    """No more tasks work at a time than `running_tasks`, and none is overtaken for ever."""
+    """No more tasks work at a time than `running_tasks`. Somebody has answered this one, so that it
+    comes before those that have not begun.
+    """
     office = Office()
     async with talking(office, HTTP, running_tasks=1) as talk:
         task_id = await asked(talk, "ask-a")
@@ -109,9 +111,9 @@ async def test_an_answered_task_goes_on_when_its_turn_comes() -> None:
         await talk.until(task_id, "working")
         assert office.seen == ["work-b"]
         office.go["work-b"].set()
-        await office.until("work-b", "work-c")
+        await office.until("work-b", "ask-a", "work-c")
         office.go["work-c"].set()
-        await office.until("work-b", "work-c", "ask-a", "work-d")
+        await office.until("work-b", "ask-a", "work-c", "work-d")
         office.go["work-d"].set()
         assert (await talk.over(task_id))["status"] == "completed"
 

@@ -222,7 +222,9 @@ class InputRequiredClient:
                     question["method"], question.get("params", {}), conversation.dialect.revision
                 )
                 if breach is not None:
-                    return breach
+                    if not breach.tolerated:
+                        return breach
+                    self._core.report(breach, request=call)
         return None
 
     def _ask_again(self, call: OutgoingRequest, state: str) -> None:

@@ -556,23 +556,29 @@ class TaskFollower:
         assert spec is not None  # a method that may become a task is defined
         if not is_object(result):
             self._invalid(call, "the completed task has no result", result)
-        elif self._core.checks_shape and (wrong := result_shape_breach(spec, False, result)):
+            return
+        if self._core.checks_shape and (wrong := result_shape_breach(spec, False, result)):
             self._invalid(call, f"result of {call._method}: {wrong}", result)
-        elif self._core.payloads is not None and (
-            breach := self._core.payloads.judge_result(
+            return
+        if self._core.payloads is not None:
+            breach = self._core.payloads.judge_result(
                 call._method, result, self._core.revision_of(call)
             )
-        ):
-            self._invalid(call, breach.text, result)
-        else:
-            self._end(call, ResponseReceived(request=call, result=result))
+            if breach is not None:
+                if not breach.tolerated:
+                    self._invalid(call, breach.text, result, breach.rule)
+                    return
+                self._core.report(breach, request=call)
+        self._end(call, ResponseReceived(request=call, result=result))
 
     def _cancelled(self, call: OutgoingRequest) -> None:
         reason = FailureReason.TASK_CANCELLED
         self._end(call, RequestFailed(request=call, reason=reason, text=reason.value))
 
-    def _invalid(self, call: OutgoingRequest, text: str, result: Any) -> None:
-        self._core.report(Breach("XTASK-044", text), request=call)
+    def _invalid(
+        self, call: OutgoingRequest, text: str, result: Any, rule: str = "XTASK-044"
+    ) -> None:
+        self._core.report(Breach(rule, text), request=call)
         reason = FailureReason.INVALID_ANSWER
         self._end(call, RequestFailed(request=call, reason=reason, text=text, result=result))
 
