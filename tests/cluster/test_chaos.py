@@ -11,6 +11,7 @@ RESULTS: Final = {"result", "done", "sampled"}
 CAUSES: Final = (
     *("has ended before it answered", "cannot be reached", "has been away for long"),
     *("has lost messages", "there is no session", "no such session"),
+    "the connection has failed",  # a worker that goes on closes what was idle for long
     "sample: RequestTimeout",  # the answer of the client has got 503
 )
 

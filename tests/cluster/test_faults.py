@@ -115,6 +115,13 @@ async def test_redis_that_is_paused_or_killed_loses_no_session() -> None:
                 body = call(next(numbers), name, **arguments)
                 return await http.post(worker.url, json=body, headers=named(session))
 
+            async def tell_in(session: str) -> None:
+                body = call(next(numbers), "progress", steps=2)
+                response = await http.post(owner.url, json=body, headers=named(session))
+                assert response.status_code == 200
+
+            quiet = await initialized(http, owner)
+            await tell_in(quiet)  # and no more until Redis has lost this
             assert (await post(asker, "pid")).status_code == 200
             redis.pause()
             waiting = asyncio.create_task(post(asker, "pid"))
@@ -150,6 +157,9 @@ async def test_redis_that_is_paused_or_killed_loses_no_session() -> None:
             assert await status_of(http, asker, session) == 200
             with redis.client() as client:
                 await until(lambda: any(":events:" in key for key in redis.keys))
+                await until(lambda: all(client.pttl(key) > 0 for key in redis.keys))
+                await tell_in(quiet)
+                await until(lambda: sum(":events:" in key for key in redis.keys) == 2)
                 await until(lambda: all(client.pttl(key) > 0 for key in redis.keys))
         for worker in workers:
             worker.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -120,9 +121,13 @@ class EventStreams:
             self._engine.put(Command(("UNLINK", kept.key), is_lasting=True))
 
     def renew_all(self) -> None:
-        """Redis was away, and may have lost the times after which events are to be removed."""
+        """Redis was away, and may have lost the times after which events are to be removed.
+
+        It may have lost the events, too: then the next one begins a new key, without such a time.
+        """
         for kept in self._streams.values():
             self._renew(kept)
+            kept.renew_at = -math.inf
 
     # -------------------------------------------------------------------------------- reading
 
@@ -204,7 +209,7 @@ class _Kept:
         self.count = 0
         self.size = 0
         self.sizes: deque[int] = deque()
-        self.renew_at = float("-inf")
+        self.renew_at = -math.inf
         self.places: dict[int, tuple[int, str]] = {}
 
 

@@ -9,7 +9,7 @@ Connection = ClientConnection | ServerConnection
 # `send_notification` sends what the application wants; `publish` tells subscribers only.
 _UP_TO_THE_APPLICATION = frozenset({"RES-008"})
 # Without `tasks=Tasks(...)`, messages about tasks pass through as the application has made them.
-_TASKS_OF_THE_APPLICATION = frozenset({"TASK-016", "TASK-036", "TASK-037"})
+_TASKS_OF_THE_APPLICATION = frozenset({"TASK-016", "TASK-025", "TASK-036", "TASK-037"})
 
 
 @attrs.define(eq=False)

@@ -29,8 +29,8 @@ from tests.support.machines.conversation import ASKED, RESULTS
 TASK: Final = {
     "taskId": "t",
     "status": "working",
-    "createdAt": "",
-    "lastUpdatedAt": "",
+    "createdAt": "2026-01-02T03:04:05Z",
+    "lastUpdatedAt": "2026-01-02T03:04:05Z",
     "ttl": None,
 }
 URIS: Final = ("a:", "b:")
