@@ -9,7 +9,7 @@ Connection = ClientConnection | ServerConnection
 # `send_notification` sends what the application wants; `publish` tells subscribers only.
 _UP_TO_THE_APPLICATION = frozenset({"RES-008"})
 # Without `tasks=Tasks(...)`, messages about tasks pass through as the application has made them.
-_TASKS_OF_THE_APPLICATION = frozenset({"TASK-016", "TASK-025", "TASK-036", "TASK-037"})
+_ON_TASKS = "TASK-"
 
 
 @attrs.define(eq=False)
@@ -54,10 +54,9 @@ class Watch:
             assert not accused, (accused, lines)
 
     def _is_ours(self, event: ViolationSeen) -> bool:
-        allowed = _UP_TO_THE_APPLICATION
-        if not self.keeps_tasks:
-            allowed |= _TASKS_OF_THE_APPLICATION
-        return event.side is self.side and event.rule not in allowed
+        if event.side is not self.side or event.rule in _UP_TO_THE_APPLICATION:
+            return False
+        return self.keeps_tasks or not event.rule.startswith(_ON_TASKS)
 
     def _accused(self) -> list[ViolationSeen]:
         assert self.observer is not None
