@@ -22,8 +22,6 @@ class RunningTask(RunningTaskBase):
         turn: The turn of the task among those that work; set before the work begins.
     """
 
-    turn: Turn
-
     def __init__(
         self,
         connection: ServerSide,
@@ -41,6 +39,7 @@ class RunningTask(RunningTaskBase):
         self._new_event = new_event
         self._wait = wait
         self._turns = turns
+        self.turn: Turn
         self._ask_within = ask_within
 
     async def ask(self, questions: Mapping[str, JSONObject]) -> JSONObject:
