@@ -27,7 +27,6 @@ from sansmcp.testing import Pair
 from tests.support.machines.conversation import ASKED, RESULTS
 
 TASK: Final = {
-    "taskId": "t",
     "status": "working",
     "createdAt": "2026-01-02T03:04:05Z",
     "lastUpdatedAt": "2026-01-02T03:04:05Z",
@@ -42,6 +41,8 @@ class Dialogue:
 
     Attributes:
         said: By side, each message, with the number of messages that its sender had received.
+        tasks: By side, its tasks that are not over.
+        n_tasks: The number of tasks that there were.
     """
 
     pair: Pair
@@ -51,6 +52,10 @@ class Dialogue:
     said: tuple[list[tuple[bytes, int]], list[tuple[bytes, int]]] = attrs.field(
         factory=lambda: ([], []), init=False
     )
+    tasks: tuple[list[JSONObject], list[JSONObject]] = attrs.field(
+        factory=lambda: ([], []), init=False
+    )
+    n_tasks: int = attrs.field(default=0, init=False)
     _received: list[int] = attrs.field(factory=lambda: [0, 0], init=False)
     _seen: int = attrs.field(default=0, init=False)
     _names: Any = attrs.field(factory=itertools.count, init=False)
@@ -93,9 +98,20 @@ class Dialogue:
         self.pair.side(side).send_request(method, params, progress=True)
 
     def task_status(self, side: Side) -> None:
+        tasks = self.tasks[side] or [self.new_task(side)]
+        task = self.draw(st.sampled_from(tasks))
         status = self.draw(st.sampled_from(["working", "completed"]))
-        params = {**TASK, "status": status}
+        if status == "completed":
+            self.tasks[side].remove(task)
+        params = {**task, "status": status}
         self.pair.side(side).send_notification("notifications/tasks/status", params)
+
+    def new_task(self, side: Side) -> JSONObject:
+        """A task of this side, which is working; its id was never used."""
+        self.n_tasks += 1
+        task: JSONObject = {**TASK, "taskId": f"t{self.n_tasks}"}
+        self.tasks[side].append(task)
+        return task
 
     def subscribe(self, side: Side) -> None:
         verb, uri = self.draw(st.tuples(st.sampled_from(["", "un"]), st.sampled_from(URIS)))
@@ -114,7 +130,8 @@ class Dialogue:
             if self.draw(st.booleans()):
                 self.pair.side(side).send_error(request, -32603, "no")
             else:
-                result = {"task": TASK} if "task" in request.params else RESULTS[request.method]
+                asked = "task" in request.params
+                result = {"task": self.new_task(side)} if asked else RESULTS[request.method]
                 self.pair.side(side).send_result(request, result)
 
     def progress(self, side: Side) -> None:
