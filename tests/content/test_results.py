@@ -76,4 +76,5 @@ def test_numbers_that_json_does_not_have_are_refused(value: object) -> None:
 def test_is_error_is_a_boolean() -> None:
     """A text there would make each result a failure."""
     with pytest.raises(ValueError, match="is_error"):
+        # No bool, which is what is tried.
         structured(1, is_error="no")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -131,5 +131,5 @@ def _patiently(function: Callable[[], ReturnedT]) -> ReturnedT:
         try:
             return function()
         except PermissionError:
-            time.sleep(_PAUSE)
+            time.sleep(_PAUSE)  # nothing tells when the other program has closed it
     return function()

@@ -90,7 +90,7 @@ class Talk:
         while (task := self.get(task_id))["status"] not in statuses:
             assert task["status"] not in FINAL, task
             assert time.monotonic() < deadline
-            time.sleep(0.002)
+            time.sleep(0.002)  # a client that polls
         return task
 
     def over(self, task_id: str) -> Any:
@@ -394,7 +394,7 @@ def test_tasks_below_wsgi_that_are_not_done_in_time_fail_with_the_reason() -> No
     ]
     until(lambda: works.seen)
     waiting = session.post(call(3, "tasks/result", {"taskId": tasks[1]["taskId"]}))
-    time.sleep(0.05)
+    time.sleep(0.05)  # nothing tells when that request waits
     app.close()
     assert waiting.ended().json["error"] == ENDED
     until(lambda: works.seen == ["began", "cancelled True False"])
