@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
 _APPLICATION = Purpose.APPLICATION
+_TASK = Purpose.TASK
 _PROGRESS = MODERN_DIALECT.notifications[Side.SERVER]["notifications/progress"].params_optional
 """The optional members of progress, in any revision."""
 _FORGIVEN = frozenset({Purpose.INITIALIZE, Purpose.DISCOVER, Purpose.LISTEN})
@@ -184,6 +185,8 @@ class IncomingResponses:
         if (late := self._outgoing.late.pop(key, None)) is not None:
             if late._following is not None and self.follower is not None:
                 self.follower.late_task(late, message)
+            if late._purpose is _TASK and not late._subject.call.open:
+                return None  # the poll of a task that has ended meanwhile: nobody has asked for it
             text = f"a response to {late._method} came after the end"
             self._core.events.append(
                 MessageIgnored(rule="CANC-011", text=text, method=None, id=key, answer=message)

@@ -945,7 +945,7 @@ def test_a_client_that_cannot_send_any_more_loses_its_tasks() -> None:
 
 
 def test_an_open_poll_ends_with_its_request() -> None:
-    """Its answer is of no interest any more."""
+    """Its answer is of no interest any more, and no surprise: the application asked nothing."""
     client = following()
     call = started(client)
     client.handle_timeout(3.0)
@@ -954,7 +954,19 @@ def test_an_open_poll_ends_with_its_request() -> None:
     methods = [message["method"] for message in sent(client)]
     assert sorted(methods) == ["notifications/cancelled", "tasks/cancel"]
     drain(client)
-    only(MessageIgnored, receive(client, result(poll["id"], {"resultType": "complete", **task()})))
+    assert receive(client, result(poll["id"], {"resultType": "complete", **task()})) == []
+
+
+def test_a_poll_that_is_answered_too_late_is_told() -> None:
+    """CANC-011: its task goes on, and the peer is slow."""
+    client = following()
+    started(client)
+    client.handle_timeout(3.0)
+    (poll,) = sent(client)
+    client.handle_timeout(3.0 + settings().max_poll_seconds)
+    drain(client)
+    late = receive(client, result(poll["id"], {"resultType": "complete", **task()}))
+    assert only(MessageIgnored, late).rule == "CANC-011"
 
 
 def test_wake_and_the_clock_work_with_the_verbs_of_tasks() -> None:
