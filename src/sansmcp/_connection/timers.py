@@ -110,11 +110,14 @@ class Timers:
     def _rebuild(self) -> None:
         """Keep only the newest entry of each subject that has a deadline."""
         live: dict[int, tuple[float, int, TimerOwner, Timed]] = {}
-        for entry in [entry for entry in self._heap if entry[3]._deadline is not None]:
-            _, order, owner, subject = entry
-            deadline, kept = subject._deadline, live.get(id(subject))
-            if deadline is not None and (kept is None or kept[1] < order):
-                live[id(subject)] = deadline, order, owner, subject
+        for entry in self._heap:
+            when, order, owner, subject = entry
+            deadline = subject._deadline
+            if deadline is None:
+                continue
+            kept = live.get(id(subject))
+            if kept is None or kept[1] < order:
+                live[id(subject)] = entry if when == deadline else (deadline, order, owner, subject)
         self._heap = list(live.values())
         heapify(self._heap)
         self._dead = 0

@@ -44,6 +44,35 @@ def test_a_subject_that_is_armed_again_leaves_no_entry() -> None:
     assert owner.fired == list(range(200))
 
 
+def test_a_subject_that_is_armed_again_for_the_same_time_leaves_no_entry() -> None:
+    """The clock of a caller may stand still: all entries have the deadline of their subject."""
+    timers, owner, subjects = Timers(), Owner(), [Subject(name) for name in range(2)]
+    for _ in range(1_000):
+        for subject in subjects:
+            timers.arm(owner, subject, 5.0)
+    assert len(timers._heap) <= 100
+    timers.fire(5.0)
+    assert owner.fired == [0, 1]
+
+
+def test_the_newest_entry_of_a_subject_is_kept() -> None:
+    """The one of an earlier deadline was armed last here, and then moved to a later time."""
+    timers, owner = Timers(), Owner()
+    moved, others = Subject(-1), [Subject(name) for name in range(100)]
+    timers.arm(owner, moved, 20.0)
+    timers.arm(owner, moved, 10.0)
+    moved._deadline = 15.0
+    for subject in others:
+        timers.arm(owner, subject, 30.0)
+        timers.drop(subject)
+    assert len(timers._heap) < len(others)
+    timers.fire(14.0)
+    assert owner.fired == []
+    timers.fire(15.0)
+    assert owner.fired == [-1]
+    assert timers.earliest() is None
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["arm", "again", "later", "drop", "fire"]),
