@@ -13,7 +13,7 @@ from .._rules.state_tables import (
     Phase,
     State,
 )
-from .._spec.errors import ErrorCode
+from .._spec.errors import ErrorCode, ErrorKind
 from .._wire.codec import refusal
 from .._wire.framing import (
     NO_NEWLINE,
@@ -412,7 +412,7 @@ class Connection:
     def send_error(
         self,
         request: IncomingRequest,
-        code: int,
+        code: int | ErrorKind,
         message: str,
         data: JSONValue | Missing = MISSING,
         *,
@@ -422,10 +422,12 @@ class Connection:
 
         Args:
             request: The handle from `RequestReceived`.
-            code: A JSON-RPC error code. -32002 (resource not found, up to 2025-11-25) becomes
-                -32602 where the request is one of 2026-07-28.
+            code: A JSON-RPC error code; or a kind of error, which is sent with the code and data
+                that stand for it in the revision of the request. -32002 (resource not found, up to
+                2025-11-25) becomes -32602 where the request is one of 2026-07-28.
             message: One concise sentence.
-            data: Any JSON value; without it the error has no `data`.
+            data: Any JSON value; without it the error has no `data`, unless it is a kind: these
+                have members of their own, which are added where `data` does not have them.
             now: The caller's clock in seconds.
 
         Returns:
@@ -433,9 +435,10 @@ class Connection:
 
         Raises:
             LocalProtocolError: The request was answered before or belongs to another connection,
-                or the error is not well formed. The request stays open.
+                the error is not well formed, or the revision forbids its code or has no such kind.
+                The request stays open.
 
-        Source: MCP 2025-11-25, basic/index, Responses.
+        Source: MCP 2025-11-25, basic/index, Responses; MCP 2026-07-28, basic/index, Error Codes.
         """
         return self._incoming.send_error(request, code, message, data, now)
 
@@ -666,7 +669,7 @@ class Connection:
     def fail_task(
         self,
         task: Task,
-        code: int,
+        code: int | ErrorKind,
         message: str,
         data: JSONValue | Missing = MISSING,
         *,
