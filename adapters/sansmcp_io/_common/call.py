@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, Typ
 import attrs
 
 from sansmcp import (
-    MODERN_REVISIONS,
     ClientConnection,
     ErrorCode,
+    ErrorKind,
     IncomingRequest,
     JSONObject,
     JSONValue,
@@ -283,12 +283,10 @@ def answer(
     except LocalProtocolError as error:
         if error.needed is None:
             answer_failure(connection, request, error, now)
-        elif request.revision in MODERN_REVISIONS:  # the client can retry with the capability
-            data: JSONObject = {"requiredCapabilities": error.needed}
-            code = ErrorCode.MISSING_CLIENT_CAPABILITY
-            connection.send_error(request, code, error.text, data, now=now)
         else:
-            connection.send_error(request, ErrorCode.INVALID_PARAMS, error.text, now=now)
+            data: JSONObject = {"requiredCapabilities": error.needed}
+            kind = ErrorKind.MISSING_CAPABILITY
+            connection.send_error(request, kind, error.text, data, now=now)
     except Exception as error:  # what an encoder or a hash says of values that are no JSON
         answer_failure(connection, request, error, now)
 

@@ -17,6 +17,7 @@ from sansmcp import (
     MISSING,
     MODERN_REVISIONS,
     ErrorCode,
+    ErrorKind,
     IncomingRequest,
     JSONObject,
     JSONValue,
@@ -387,10 +388,8 @@ class RunningTaskBase(Continued):
 
     def _undeclared(self, text: str, needed: JSONObject) -> McpError:
         """The error for a client that has not declared what it needs to answer."""
-        if self.request.revision in MODERN_REVISIONS:
-            data: JSONObject = {"requiredCapabilities": needed}
-            return McpError(ErrorCode.MISSING_CLIENT_CAPABILITY, text, data)
-        return McpError(ErrorCode.INVALID_PARAMS, text)
+        data: JSONObject = {"requiredCapabilities": needed}
+        return McpError(ErrorKind.MISSING_CAPABILITY, text, data)
 
     def _not_asked(self, error: LocalProtocolError) -> Exception:
         """The error for a question within a request that could not be sent."""

@@ -17,8 +17,8 @@ import trio
 import sansmcp_io.asyncio
 import sansmcp_io.blocking
 import sansmcp_io.trio
-from sansmcp import JSONObject, LocalProtocolError, ToolsListChanged, paginate
-from sansmcp_io import McpError, RequestTimeout
+from sansmcp import ErrorKind, JSONObject, LocalProtocolError, ToolsListChanged, paginate
+from sansmcp_io import McpError, PeerError, RequestTimeout
 from sansmcp_io.blocking import CallCancelled, RequireInput
 from sansmcp_io.trio import HTTPServer
 
@@ -147,6 +147,12 @@ async def handle(waiting: Waiting, seen: list[str], call: AnyCall) -> Returned:
             return text(roots["roots"][0]["uri"])
         case "fail on progress":
             return text(await failure_of_on_progress(waiting, call, arguments["is_async"]))
+        case "ask for the kind":
+            try:
+                await waiting.ask(call, "roots/list")
+            except PeerError as error:
+                return text(f"{error.kind and error.kind.name} {error.code}")
+            raise AssertionError
         case "lose patience":
             try:
                 await waiting.ask(call, "roots/list", timeout=0.2)
@@ -172,8 +178,11 @@ async def handle(waiting: Waiting, seen: list[str], call: AnyCall) -> Returned:
         case "die":
             print("last words", file=sys.stderr, flush=True)
             os._exit(7)
+        case "refuse":
+            kind = ErrorKind[arguments["kind"]]
+            raise McpError(kind, kind.value, *[arguments["data"]] if "data" in arguments else [])
         case name:
-            raise McpError(-32602, f"unknown tool: {name}")
+            raise McpError(ErrorKind.UNKNOWN_TOOL, f"unknown tool: {name}")
 
 
 async def refusal(waiting: Waiting, way: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, Cache, JSONObject
+from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, Cache, ErrorKind, JSONObject
 from sansmcp_io import ConnectionLost, McpError, PeerError, RequestTimeout
 from tests.adapters.everywhere.server import NAMES, RAISED, Waiting
 from tests.adapters.everywhere.shims import INFO, SECONDS, Client, Shim
@@ -149,6 +149,47 @@ async def test_calls_and_their_errors(shim: Shim, serving: list[str], revision: 
             assert caught.value.code == code
             assert "secret" not in caught.value.message
         assert await text(client, "echo", text="still here") == "still here"
+
+
+@both_eras
+async def test_errors_have_one_kind_in_all_revisions(
+    shim: Shim, serving: list[str], revision: str
+) -> None:
+    """RES-011, RES-012, RES-015, OWN-085: neither handlers nor callers ask for the revision."""
+    is_legacy = revision == LEGACY
+    uri: JSONObject = {"uri": "a:"}
+    needed: JSONObject = {"requiredCapabilities": {"roots": {}}}
+    async with shim.connect(serving, revisions=[revision]) as client:
+        for kind, data, code in (
+            (ErrorKind.RESOURCE_NOT_FOUND, uri, -32002 if is_legacy else -32602),
+            (ErrorKind.MISSING_CAPABILITY, needed, -32602 if is_legacy else -32021),
+            (ErrorKind.OVERLOADED, {"reason": "night"}, -32603),
+        ):
+            with pytest.raises(PeerError, match=kind.value) as caught:
+                await client.request(*call_tool("refuse", kind=kind.name, data=data))
+            assert (caught.value.kind, caught.value.code) == (kind, code)
+            assert (caught.value.data, caught.value.method) == (data, "tools/call")
+        with pytest.raises(PeerError) as caught:
+            await client.request(*call_tool("unknown"))
+        assert caught.value.kind is ErrorKind.UNKNOWN_TOOL
+        with pytest.raises(PeerError) as caught:
+            await client.request(*call_tool("break"))
+        assert caught.value.kind is None
+        if not is_legacy:  # which has no such error: it must not go out under another code
+            with pytest.raises(PeerError, match="internal error"):
+                await client.request(*call_tool("refuse", kind="URL_ELICITATION_REQUIRED"))
+
+
+@pytest.mark.parametrize("revision", LEGACY_REVISIONS)
+async def test_a_client_refuses_with_a_kind(shim: Shim, serving: list[str], revision: str) -> None:
+    """SAMP-015, OWN-085: a user who says no is no failure of the client."""
+    options: Any = {"capabilities": CAPABILITIES, "on_request": reject}
+    async with shim.connect(serving, revisions=[revision], **options) as client:
+        assert await text(client, "ask for the kind") == "USER_REJECTED -1"
+
+
+async def reject(waiting: Waiting, call: Any) -> JSONObject:
+    raise McpError(ErrorKind.USER_REJECTED, "the user said no")
 
 
 @both_eras
