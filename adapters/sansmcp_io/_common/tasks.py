@@ -391,9 +391,17 @@ class RunningTaskBase(Continued):
         data: JSONObject = {"requiredCapabilities": needed}
         return McpError(ErrorKind.MISSING_CAPABILITY, text, data)
 
-    def _not_asked(self, error: LocalProtocolError) -> Exception:
-        """The error for a question within a request that could not be sent."""
-        return self._undeclared(error.text, {}) if error.rule in _UNDECLARED else error
+    def _not_asked(
+        self, error: LocalProtocolError, questions: Mapping[str, JSONObject]
+    ) -> Exception:
+        """The error for questions within a request of which one could not be sent."""
+        if error.rule not in _UNDECLARED:
+            return error
+        # Methods begin with the name of the capability that they need, as in `roots/list`.
+        needed: JSONObject = {
+            question["method"].partition("/")[0]: {} for question in questions.values()
+        }
+        return self._undeclared(error.text, needed)
 
     def _unused(self, key: Any, question: JSONObject) -> str:
         """A key that this task has not used: a key may be used once in the life of a task.

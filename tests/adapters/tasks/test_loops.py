@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
-from sansmcp import ErrorCode, JSONObject, Tasks
+from sansmcp import ErrorCode, ErrorKind, JSONObject, Tasks
 from sansmcp_io.trio import (
     CreateTask,
     McpError,
@@ -530,7 +530,11 @@ async def test_questions_that_a_legacy_client_without_tasks_cannot_answer_fail_i
 
     async with talking(handler, STREAM, legacy=True, client={}) as talk:
         error = (await talk.ask("tools/call", {"name": "t"}))["error"]
-        assert (error["code"], seen[0].code) == (ErrorCode.INVALID_PARAMS,) * 2
+        assert (error["code"], seen[0].code) == (
+            ErrorCode.INVALID_PARAMS,
+            ErrorKind.MISSING_CAPABILITY,
+        )
+        assert error["data"] == {"requiredCapabilities": {"elicitation": {}}}
         assert "did not declare" in error["message"]
         error = (await talk.ask("tools/call", {"name": "wrong"}))["error"]
         assert error["code"] == ErrorCode.INTERNAL_ERROR
