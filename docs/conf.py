@@ -18,6 +18,7 @@ extensions = [
     # our own, in _ext
     "diagrams",
     "docstrings",
+    "duties",
     "limits",
     "listings",
     "names",
