@@ -26,6 +26,7 @@ import sansmcp_io.asgi
 import sansmcp_io.asyncio
 import sansmcp_io.blocking
 import sansmcp_io.oauth
+import sansmcp_io.templates
 import sansmcp_io.trio
 import sansmcp_io.wsgi
 from docs._ext.diagrams import (
@@ -135,6 +136,7 @@ def documented_on(page: Path) -> set[str]:
         *own_names_of(sansmcp_io.asgi),
         *own_names_of(sansmcp_io.wsgi),
         *own_names_of(sansmcp_io.oauth),
+        *own_names_of(sansmcp_io.templates),
     ],
 )
 def test_every_public_name_is_in_the_reference(name: str) -> None:
