@@ -217,6 +217,12 @@ def test_what_can_be_left_alone_is_reported_and_delivered() -> None:
         assert broken(events) == [rule]
         only(ResponseReceived, [each for each in events if isinstance(each, ResponseReceived)])
 
+    client.send_request("resources/list")
+    page = {"resources": [{"uri": "file:///a", "name": "a", "mimeType": "text"}]}
+    events = receive(client, result(sent(client)[0]["id"], page))
+    assert broken(events) == ["OWN-086"]
+    only(ResponseReceived, [each for each in events if isinstance(each, ResponseReceived)])
+
     asking = modern_client(config=FULL, capabilities={"elicitation": {"form": {}}})
     asking.send_request("tools/call", {"name": "t"})
     question = {**FORM, "params": {**FORM["params"], **meta}}
@@ -237,6 +243,35 @@ def test_what_breaks_a_should_hides_nothing() -> None:
     page = {"tools": [*ODD_NAME["tools"] * 200, bad]}
     events = receive(client, result(sent(client)[0]["id"], page))
     only(RequestFailed, [each for each in events if isinstance(each, RequestFailed)])
+
+
+def test_what_can_be_left_alone_hides_nothing() -> None:
+    """OWN-015, TOOL-008: a peer could fill the report with problems that are tolerated."""
+    client = full_client()
+    client.send_request("tools/list")
+    good = {"name": "t", "inputSchema": {"type": "object"}, "description": None}
+    page = {"tools": [*[good] * 200, {"name": "bad"}]}
+    events = receive(client, result(sent(client)[0]["id"], page))
+    assert broken(events) == ["TOOL-008"]
+    only(RequestFailed, [each for each in events if isinstance(each, RequestFailed)])
+
+
+def test_a_default_that_does_not_fit_is_reported_and_delivered() -> None:
+    """OWN-087: the client leaves the default alone. A server does not send it."""
+    email = {"type": "string", "format": "email", "default": ""}
+    asking = {"message": "?", "requestedSchema": {"type": "object", "properties": {"e": email}}}
+    for revision in ("2025-06-18", LEGACY):
+        client = ready_client(
+            revision, config=FULL, server=SERVER_CAPABILITIES, capabilities={"elicitation": {}}
+        )
+        events = receive(client, call(1, "elicitation/create", asking))
+        assert broken(events) == ["OWN-087"]
+        only(RequestReceived, [each for each in events if isinstance(each, RequestReceived)])
+
+        server = ready_server(revision, client={"elicitation": {}}, config=FULL)
+        with pytest.raises(LocalProtocolError, match="OWN-087"):
+            server.send_request("elicitation/create", asking)
+        assert sent(server) == []
 
 
 def test_a_request_that_is_tolerated_is_judged_all_the_same() -> None:

@@ -19,7 +19,8 @@ from ._formats import FORMATS
 from ._problems import Full, Path, Report, shown
 
 PartRule: TypeAlias = Callable[[JSONObject, Path, Report], None]
-"""A rule that a schema cannot say, about an object whose shape is right."""
+"""A rule that a schema cannot say, about an object whose shape is right. Optional members of it may
+be null, which counts as absent."""
 
 NULL_RULE: Final = "OWN-015"
 
@@ -118,7 +119,9 @@ class Text(Shape):
             return
         name, is_good = FORMATS[self.format]
         if not is_good(value):
-            report.add_malformed(self.format_rule, at, f"is not {name}")
+            # A MIME type may be one that can be left alone, and no rule on a whole needs it.
+            add = report.add if self.format == "mime" else report.add_malformed
+            add(self.format_rule, at, f"is not {name}")
 
 
 @attrs.define(eq=False, repr=False)
@@ -192,8 +195,9 @@ class Members(Shape):
             shape = shapes.get(name, rest)
             if shape is not None and type(member) is not shape.plain:
                 if member is None and name not in self.required:
+                    # Not malformed: a rule on the whole is judged all the same.
                     text = "is null: an optional member without a value is left out"
-                    report.add_malformed(NULL_RULE, (at, name), text)
+                    report.add(NULL_RULE, (at, name), text)
                 else:
                     shape.judge(member, (at, name), report)
         for name in self.required:
