@@ -12,21 +12,26 @@ import pytest
 from sansmcp import (
     ClientConnection,
     Config,
+    Event,
     FailureReason,
     InputRequired,
     LocalProtocolError,
     NotificationReceived,
+    OutgoingRequest,
     ProtocolViolation,
     Ready,
     RequestFailed,
     RequestReceived,
     ResponseReceived,
     ServerConnection,
+    TaskInputRequired,
 )
 from tests.support import tasks
 from tests.support.modern import (
+    EVERYTHING,
     FORM,
     LEGACY,
+    ROOTS,
     discovered,
     input_required,
     modern,
@@ -64,6 +69,20 @@ BAD_FORM: Final[dict[str, Any]] = {
     "requestedSchema": {"type": "object", "properties": {"p": {"type": "object"}}},
 }
 BAD_QUESTION: Final[dict[str, Any]] = {"method": "elicitation/create", "params": BAD_FORM}
+NUMBER: Final[dict[str, Any]] = {
+    "method": "elicitation/create",
+    "params": {
+        "message": "How many?",
+        "requestedSchema": {
+            "type": "object",
+            "properties": {"n": {"type": "integer"}},
+            "required": ["n"],
+        },
+    },
+}
+"""A question whose answer has a number."""
+SHOWN: Final = {"taskId": "t1", "createdAt": STAMP, "lastUpdatedAt": STAMP, "ttlMs": None}
+"""What all results about a task show of it."""
 PROMPT: Final[dict[str, Any]] = {"name": "p", "arguments": {"n": 1}}
 
 
@@ -336,6 +355,54 @@ def test_an_answer_to_a_question_with_a_problem_is_not_sent() -> None:
     assert sent(client)
 
 
+def test_an_answer_to_a_question_has_to_fit_its_form() -> None:
+    """ELIC-017: the server relies on the form, and the application may have changed its copy."""
+    client = modern_client(config=FULL, capabilities=EVERYTHING)
+    request = client.send_request("tools/call", {"name": "t"})
+    asking = input_required(sent(client)[0]["id"], {"n": NUMBER, "r": ROOTS})
+    only(InputRequired, receive(client, asking)).questions["n"]["params"].clear()
+
+    roots: dict[str, Any] = {"r": {"roots": []}}
+    for wrong in ({"n": "1"}, {}):
+        answer = {"action": "accept", "content": wrong}
+        with pytest.raises(LocalProtocolError, match="ELIC-017"):
+            client.provide_input(request, {"n": answer, **roots})
+    assert sent(client) == []
+    client.provide_input(request, {"n": {"action": "accept", "content": {"n": 1}}, **roots})
+    assert sent(client)
+
+
+def test_a_question_without_a_mode_may_have_null_there() -> None:
+    """OWN-015, ELIC-009: null counts as absent, and an absent mode is a form."""
+    client, _ = following()
+    nulled = {**FORM, "params": {**FORM["params"], "mode": None}}
+    events = polled(client, "input_required", inputRequests={"a": nulled})
+    assert broken(events) == ["OWN-015"]
+    assert [event for event in events if isinstance(event, TaskInputRequired)]
+
+
+# -------------------------------------------------------------------------------------- progress
+
+
+@pytest.mark.parametrize("is_modern", [False, True])
+def test_progress_with_a_problem_in_its_meta_is_not_sent(is_modern: bool) -> None:
+    """META-003: the verb raises, and the next progress may have the same value."""
+    token = {"_meta": {"progressToken": 1}}
+    if is_modern:
+        server = modern_server(config=FULL)
+        message = modern(1, "tools/call", {"name": "t"})
+        message["params"]["_meta"] |= token["_meta"]
+        request = requested(server, message)
+    else:
+        server = ready_server(LEGACY, config=FULL)
+        request = asked(server, call(1, "tools/call", {"name": "t", **token}))
+    with pytest.raises(LocalProtocolError, match="META-003"):
+        server.send_progress(request, 1, meta={"1a/b": 1})
+    assert sent(server) == []
+    assert server.send_progress(request, 1, meta={"a/b": 1})
+    assert sent(server)[0]["params"]["_meta"] == {"a/b": 1}
+
+
 # ---------------------------------------------------------------------------------------- tasks
 
 
@@ -353,6 +420,33 @@ def test_a_task_is_not_completed_with_a_result_that_has_a_problem(is_legacy: boo
     assert not task.open
 
 
+def following() -> tuple[ClientConnection, OutgoingRequest]:
+    """A client whose call has become a task of 2026-07-28, and the call."""
+    client = ClientConnection(
+        info=CLIENT_INFO,
+        capabilities=EVERYTHING,
+        revisions=("2026-07-28",),
+        tasks=tasks.settings(),
+        config=FULL,
+    )
+    client.start(now=0.0)
+    server: dict[str, Any] = {"tools": {}, "extensions": {tasks.EXTENSION: {}}}
+    only(Ready, receive(client, result(sent(client)[0]["id"], discovered(server))))
+    call = client.send_request("tools/call", {"name": "t"}, task=True)
+    made = {**SHOWN, "resultType": "task", "status": "working", "pollIntervalMs": 1}
+    receive(client, result(sent(client)[0]["id"], made))
+    return client, call
+
+
+def polled(client: ClientConnection, status: str, **members: Any) -> list[Event]:
+    """The events of the next poll, which shows a task of this status."""
+    deadline = client.next_timeout()
+    assert deadline is not None
+    client.handle_timeout(deadline)
+    shown = {**SHOWN, "resultType": "complete", "status": status, **members}
+    return receive(client, result(sent(client)[-1]["id"], shown))
+
+
 def test_the_result_of_a_task_is_judged_like_that_of_its_request() -> None:
     """OWN-076: the request ends as an invalid answer, with the value."""
     noted = {**GOOD, "_meta": {"_own": 1}}
@@ -361,26 +455,59 @@ def test_the_result_of_a_task_is_judged_like_that_of_its_request() -> None:
         (GOOD, ResponseReceived, []),
         (noted, ResponseReceived, ["META-007"]),
     ):
-        client = ClientConnection(
-            info=CLIENT_INFO,
-            capabilities={},
-            revisions=("2026-07-28",),
-            tasks=tasks.settings(),
-            config=FULL,
-        )
-        client.start(now=0.0)
-        server: dict[str, Any] = {"tools": {}, "extensions": {tasks.EXTENSION: {}}}
-        found = discovered(server)
-        only(Ready, receive(client, result(sent(client)[0]["id"], found)))
-        client.send_request("tools/call", {"name": "t"}, task=True)
-        shown = {"taskId": "t1", "createdAt": STAMP, "lastUpdatedAt": STAMP, "ttlMs": None}
-        made = {"resultType": "task", **shown, "status": "working", "pollIntervalMs": 1}
-        receive(client, result(sent(client)[0]["id"], made))
-        client.handle_timeout(1.0)
-        done = {"resultType": "complete", **shown, "status": "completed", "result": value}
-        events = receive(client, result(sent(client)[0]["id"], done))
+        client, _ = following()
+        events = polled(client, "completed", result=value)
         assert [type(event) for event in events if isinstance(event, kind)] == [kind]
         assert broken(events) == rules
+
+
+def test_a_question_of_a_task_with_a_problem_is_reported_and_not_asked() -> None:
+    """ELIC-013, META-007: the others are asked, and so is one with a part to leave alone."""
+    client, call = following()
+    noted = {**FORM, "params": {**FORM["params"], "_meta": {"_own": 1}}}
+    events = polled(client, "input_required", inputRequests={"a": BAD_QUESTION, "b": noted})
+    assert broken(events) == ["ELIC-013", "META-007"]
+    (asked,) = [event for event in events if isinstance(event, TaskInputRequired)]
+    assert asked.questions.keys() == {"b"}
+    assert call.open
+
+    alone, call = following()
+    events = polled(alone, "input_required", inputRequests={"a": BAD_QUESTION})
+    assert broken(events) == ["ELIC-013"]
+    (ending,) = [event for event in events if isinstance(event, RequestFailed)]
+    assert (ending.request, ending.reason) == (call, FailureReason.INVALID_ANSWER)
+
+
+def test_an_answer_to_a_question_of_a_task_has_to_fit_its_form() -> None:
+    """ELIC-017: the server relies on the form, and the application may have changed its copy."""
+    client, call = following()
+    events = polled(client, "input_required", inputRequests={"n": NUMBER, "r": ROOTS})
+    (asked,) = [event for event in events if isinstance(event, TaskInputRequired)]
+    asked.questions["n"]["params"].clear()
+
+    for wrong in ({"n": "1"}, {}):
+        with pytest.raises(LocalProtocolError, match="ELIC-017"):
+            client.provide_task_input(call, {"n": {"action": "accept", "content": wrong}})
+    assert sent(client) == []
+    answers: dict[str, Any] = {"n": {"action": "accept", "content": {"n": 1}}, "r": {"roots": []}}
+    assert client.provide_task_input(call, answers)
+    assert sent(client)[0]["params"]["inputResponses"] == answers
+
+
+def test_a_question_of_a_legacy_task_is_judged_by_its_revision() -> None:
+    """TOOL-013: in 2025-11-25 structured content is an object, later any value."""
+    kept = tasks.legacy(tasks.host(config=FULL))
+    task = kept.create()
+    use: dict[str, Any] = {"type": "tool_use", "id": "u", "name": "add", "input": {}}
+    given: dict[str, Any] = {"type": "tool_result", "toolUseId": "u", "content": []}
+    said = [{"role": "assistant", "content": use}, {"role": "user", "content": given}]
+    question = {"method": "sampling/createMessage", "params": {"messages": said, "maxTokens": 1}}
+    given["structuredContent"] = 5
+    with pytest.raises(LocalProtocolError, match="TOOL-013"):
+        kept.server.require_task_input(task, {"q": question})
+    assert task.open
+    given["structuredContent"] = {}
+    assert kept.server.require_task_input(task, {"q": question})
 
 
 # ------------------------------------------------------------------------------------ the price

@@ -246,10 +246,13 @@ class IncomingRequests(MethodPart):
             raise LocalProtocolError("OWN-014", "message must be a string")
         if message is not None and request._peer.revision != "2024-11-05":
             params["message"] = message
-        task = request._task
+        given, task = meta, request._task
         if type(task) is str:
             meta = {**(meta or {}), RELATED_TASK: {"taskId": task}}
         body = self._core.encode_object(params, meta)
+        if given and self._core.payloads is not None:
+            revision = self._core.revision_of(request)
+            self._core.payloads.check_params("notifications/progress", params, meta, revision)
         if now is not None:
             self._core.tell(now)
         is_last = total is not None and progress >= total

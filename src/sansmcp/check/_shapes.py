@@ -249,7 +249,8 @@ class Tagged(Shape):
             report.add_malformed(self.kind_rule, at, f"is {kind_of(value)}, not object")
             return
         members: JSONObject = value
-        tag: Any = members.get(self.tag, self.default)
+        tag: Any = members.get(self.tag)
+        tag = self.default if tag is None else tag
         shape = self.shapes.get(tag) if isinstance(tag, str) else None
         if shape is not None:
             shape.judge(members, at, report)
