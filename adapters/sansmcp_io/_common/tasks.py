@@ -9,6 +9,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, Final, cast, final
 
 import attrs
@@ -36,7 +37,7 @@ from .call import (
     ServerCallBase,
     ServerSide,
     ends_program,
-    object_of,
+    send_objects,
 )
 from .errors import McpError, RequestTimeout
 
@@ -433,11 +434,12 @@ class RunningTaskBase(Continued):
         if self._is_released:
             return
         try:
-            self._connection.complete_task(
-                self.task, object_of(result), at=time.time(), now=self._clock()
-            )
+            send_objects(partial(self._complete, self.task), result)
         except Exception as error:
             self.fail(error)
+
+    def _complete(self, task: Task, result: JSONObject) -> bool:
+        return self._connection.complete_task(task, result, at=time.time(), now=self._clock())
 
     def fail(self, failure: BaseException) -> None:
         """End the task with an error, for an exception of the work: as that of a handler."""

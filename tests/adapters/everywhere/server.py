@@ -52,6 +52,15 @@ class Shown:
     isError: bool | None = None
 
 
+@attrs.frozen
+class Block:
+    """A part of a result as a class of the program."""
+
+    type: str = "text"
+    text: str = "shown"
+    _meta: JSONObject | None = attrs.field(default=None, alias="_meta")
+
+
 Returned = JSONObject | RequireInput | Shown
 
 
@@ -126,6 +135,10 @@ async def handle(waiting: Waiting, seen: list[str], call: AnyCall) -> Returned:
             return Shown(text("shown")["content"])
         case "odd object":
             return Shown([arguments, b"a secret of the server"])
+        case "objects inside":
+            return {"content": [Block()], "structuredContent": Block()}
+        case "odd object inside":
+            return {"content": [Block(), b"a secret of the server"]}
         case "revision":
             return text(str(call.revision))
         case "fail":

@@ -116,8 +116,21 @@ class Roots:
     roots: list[JSONObject]
 
 
+@dataclass
+class Root:
+    """A part of an answer as a class of the program."""
+
+    uri: str
+    name: str | None = None
+
+
 async def answer_with_objects(waiting: Waiting, call: Any) -> Roots:
     return Roots(ROOTS["roots"])
+
+
+async def answer_with_objects_inside(waiting: Waiting, call: Any) -> JSONObject:
+    roots: Any = [Root(ROOTS["roots"][0]["uri"])]
+    return {"roots": roots}
 
 
 # --------------------------------------------------------------------------------- conversations
@@ -202,6 +215,23 @@ async def test_handlers_may_return_objects(shim: Shim, serving: list[str], revis
         assert "isError" not in result
         with pytest.raises(PeerError) as caught:
             await client.request(*call_tool("odd object"))
+        assert (caught.value.code, caught.value.message) == (-32603, "internal error")
+        question = "ask" if revision == LEGACY else "require"
+        assert await text(client, question) == ROOTS["roots"][0]["uri"]
+
+
+@both_eras
+async def test_objects_inside_of_a_dict_are_taken(
+    shim: Shim, serving: list[str], revision: str
+) -> None:
+    """A handler puts blocks of its classes into a dict. A null of structured content is a value."""
+    options: Any = {"capabilities": CAPABILITIES, "on_request": answer_with_objects_inside}
+    async with shim.connect(serving, revisions=[revision], **options) as client:
+        result = await client.request(*call_tool("objects inside"))
+        assert result["content"] == [{"type": "text", "text": "shown"}]
+        assert result["structuredContent"] == {"type": "text", "text": "shown", "_meta": None}
+        with pytest.raises(PeerError) as caught:
+            await client.request(*call_tool("odd object inside"))
         assert (caught.value.code, caught.value.message) == (-32603, "internal error")
         question = "ask" if revision == LEGACY else "require"
         assert await text(client, question) == ROOTS["roots"][0]["uri"]

@@ -100,6 +100,24 @@ async def test_the_work_may_return_an_object() -> None:
         assert (result["content"], "isError" in result) == (TEXT["content"], False)
 
 
+@on_each_loop()
+async def test_the_work_may_return_objects_inside_of_a_dict() -> None:
+    """Blocks of the classes of a program are taken as those of a handler."""
+
+    @attrs.frozen
+    class Block:
+        type: str = "text"
+        text: str = "done"
+        annotations: object = None
+
+    def work(task: RunningTask) -> JSONObject:
+        return {"content": [Block()]}
+
+    async with talking(lambda call: CreateTask(work), HTTP) as talk:
+        result = (await talk.over(await talk.begun()))["result"]
+        assert result["content"] == [{"type": "text", "text": "done"}]
+
+
 @each_transport
 @on_each_loop()
 async def test_async_handlers_and_plain_work_may_be_mixed(transport: str) -> None:
