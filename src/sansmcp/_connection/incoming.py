@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
-from .._rules.error_kinds import error_of_kind, judge_url_elicitation
+from .._rules.error_kinds import check_url_elicitation, error_of_kind
 from .._rules.messages import (
     judge_cancellation,
     no_increase,
@@ -573,9 +573,7 @@ class IncomingRequests(MethodPart):
             revision = self._revision(is_modern)
             # The revisions before 2025-11-25 say nothing of this code.
             if revision == LEGACY_REVISIONS[-1]:
-                breach = judge_url_elicitation(revision, method, data)
-                if breach is not None:
-                    raise breach.error()
+                check_url_elicitation(revision, method, data)
         return body
 
     def code_of_kind(

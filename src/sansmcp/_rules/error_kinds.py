@@ -22,7 +22,6 @@ from .._spec.errors import ErrorCode, ErrorKind, LegacyErrorCode, LocalProtocolE
 from .._spec.modern_methods import MODERN_REVISION
 from .._spec.registry import DIALECTS
 from .._wire.values import MISSING, JSONObject, JSONValue, Missing, is_list, is_object
-from .sending import Breach
 
 _WITH_URLS: Final = "2025-11-25"
 """The only revision with the error -32042."""
@@ -148,15 +147,14 @@ def error_of_kind(
             if not is_modern and method in _ASKS_USER and not needed.get("elicitation"):
                 code = ErrorCode.METHOD_NOT_FOUND  # and -32602 for a mode of elicitation
         case ErrorKind.URL_ELICITATION_REQUIRED:
-            if (breach := judge_url_elicitation(revision, method, data)) is not None:
-                raise breach.error()
+            check_url_elicitation(revision, method, data)
         case _:  # the code says all
             pass
     return code, data
 
 
-def judge_url_elicitation(revision: str, method: str, data: object) -> Breach | None:
-    """Return the breach if the error -32042 must not answer a request like this; else None.
+def check_url_elicitation(revision: str, method: str, data: object) -> None:
+    """Raise `LocalProtocolError` if the error -32042 must not answer a request like this.
 
     Keeps ERR-008, ELIC-023, ELIC-024, ELIC-025.
 
@@ -164,14 +162,15 @@ def judge_url_elicitation(revision: str, method: str, data: object) -> Breach | 
     """
     if revision == MODERN_REVISION:
         text = "revision 2026-07-28 has no error -32042: ask for the visit by require_input"
-        return Breach("ERR-008", text)
+        raise LocalProtocolError("ERR-008", text)
     if revision != _WITH_URLS:
-        return Breach("OWN-085", f"revision {revision} has no elicitation by URL")
+        raise LocalProtocolError("OWN-085", f"revision {revision} has no elicitation by URL")
     if method in _ASKS_USER:
-        return Breach("ELIC-023", "a client does not answer with -32042, only a server does")
+        text = "a client does not answer with -32042, only a server does"
+        raise LocalProtocolError("ELIC-023", text)
     elicitations: Any = data.get("elicitations") if is_object(data) else None
     if not is_list(elicitations):
-        return Breach("ELIC-024", "data.elicitations must be a list")
+        raise LocalProtocolError("ELIC-024", "data.elicitations must be a list")
     for one in elicitations:
         if (
             not is_object(one)
@@ -179,8 +178,7 @@ def judge_url_elicitation(revision: str, method: str, data: object) -> Breach | 
             or not all(isinstance(one.get(name), str) for name in _URL_MEMBERS)
         ):
             text = "each elicitation in data has the mode url, an elicitationId, message and url"
-            return Breach("ELIC-025", text)
-    return None
+            raise LocalProtocolError("ELIC-025", text)
 
 
 def _with_member(data: JSONValue | Missing, name: str, value: JSONValue) -> JSONValue | Missing:
