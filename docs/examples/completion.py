@@ -79,7 +79,8 @@ async def suggest(
     if chosen:
         params["context"] = {"arguments": chosen}
     result: Any = await client.request("completion/complete", params)
-    return result["completion"]["values"]
+    values: list[str] = result["completion"]["values"]
+    return values
 
 
 # -- run

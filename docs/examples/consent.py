@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 import trio
@@ -23,10 +23,11 @@ SECRET_TEXTS = re.compile(r"\b(?:sk|ghp|xox[bp])[-_][A-Za-z0-9]{8,}|\b\d{13,19}\
 def redact(value: Any, name: str = "") -> Any:
     """A JSON value without secrets, by the names of members and the form of texts."""
     if isinstance(value, dict):
-        members = cast(JSONObject, value)
+        members: JSONObject = value
         return {key: redact(inner, key) for key, inner in members.items()}
     if isinstance(value, list):
-        return [redact(inner, name) for inner in cast(list[Any], value)]
+        items: list[Any] = value
+        return [redact(inner, name) for inner in items]
     if value is not None and SECRET_NAMES.search(name):
         return "***"
     return SECRET_TEXTS.sub("***", value) if isinstance(value, str) else value
@@ -45,7 +46,8 @@ async def call_tool(client: Client, tool: JSONObject, arguments: JSONObject, ask
     print("log:", tool["name"], redact(arguments))
     call: JSONObject = {"name": tool["name"], "arguments": arguments}
     result: Any = await client.request("tools/call", call, timeout=60)
-    return result["content"][0]["text"]
+    said: str = result["content"][0]["text"]
+    return said
 
 
 # -- answer
