@@ -18,7 +18,6 @@ extensions = [
     # our own, in _ext
     "diagrams",
     "docstrings",
-    "duties",
     "limits",
     "listings",
     "names",

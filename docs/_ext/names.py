@@ -32,7 +32,6 @@ PLACES = (
     "sansmcp_io.asgi",
     "sansmcp_io.wsgi",
     "sansmcp_io.redis",
-    "sansmcp_io.templates",
     "sansmcp_io.oauth",
 )
 """The modules and classes in which a short name is looked up, in this order."""

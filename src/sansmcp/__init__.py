@@ -75,9 +75,8 @@ from ._connection.subscriptions.changes import (
 from ._connection.tasks.records import TaskRecord
 from ._connection.tasks.settings import Tasks, TaskSupport
 from ._rules.conversation import Peer
-from ._rules.error_kinds import kind_of_error
 from ._rules.state_tables import Phase, RequestState, State, TaskStatus
-from ._spec.errors import ErrorCode, ErrorKind, InvalidCursor, LocalProtocolError
+from ._spec.errors import ErrorCode, InvalidCursor, LocalProtocolError
 from ._spec.registry import ALL_REVISIONS, LEGACY_REVISIONS, LOG_LEVELS, MODERN_REVISIONS
 from ._wire.codec import Codec, CodecError, MsgspecCodec, StandardCodec
 from ._wire.values import MISSING, JSONObject, JSONValue, Missing, ProgressToken, RequestId, Side
@@ -167,7 +166,6 @@ __all__ = [
     "ConnectionFailed",
     "DiscoverySeen",
     "ErrorCode",
-    "ErrorKind",
     "ErrorReceived",
     "ErrorWithoutIdReceived",
     "Event",
@@ -249,6 +247,5 @@ __all__ = [
     "ViolationSeen",
     "decode_cursor",
     "encode_cursor",
-    "kind_of_error",
     "paginate",
 ]

@@ -34,7 +34,6 @@ def test_a_problem_knows_how_binding_its_rule_is() -> None:
     assert (should.level, should.is_binding) == ("SHOULD", False)
     assert (must.level, must.is_binding) == ("MUST", True)
     assert (own.level, own.is_binding) == ("OWN", True)
-    assert [each.is_tolerable for each in (should, must, own)] == [True, False, False]
 
 
 def test_paths_quote_and_cut_names_that_are_no_words() -> None:
@@ -66,22 +65,6 @@ def test_a_null_in_the_place_of_an_optional_member_is_a_problem(revision: str) -
     assert of_part("TextContent", {"type": "text", "text": None}, revision) == [
         ("OWN-014", "$.text")
     ]
-
-
-def test_a_null_keeps_no_rule_from_being_judged() -> None:
-    """OWN-015, HDR-014, OWN-077: it must not hide what the receiver has to refuse."""
-    marked = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "a b"}}}
-    nulls: Any = {"title": None, "annotations": {"title": None, "readOnlyHint": None}}
-    problems = of_part("Tool", tool(inputSchema=marked, **nulls))
-    assert [path for rule, path in problems if rule == "OWN-015"] == [
-        "$.title",
-        "$.annotations.title",
-        "$.annotations.readOnlyHint",
-    ]
-    assert problems[3:] == [("HDR-014", "$.inputSchema")]
-
-    icon: Any = {"src": "javascript:x", "sizes": None, "theme": None}
-    assert {rule for rule, _ in of_part("Icon", icon)} == {"OWN-015", "ICON-003"}
 
 
 def test_a_number_without_a_fraction_is_an_integer() -> None:
@@ -152,17 +135,6 @@ def test_the_result_of_a_request_for_a_task_may_be_a_task() -> None:
 def test_a_report_is_bounded(result: Any) -> None:
     """A payload of bad items must not become a larger list of problems."""
     assert len(check_result("tools/call", result, V5)) == MAX_PROBLEMS
-
-
-def test_problems_that_can_be_left_alone_hide_no_others() -> None:
-    """OWN-015: a peer could fill the report with them, and put a bad tool behind them."""
-    tools = [*[tool(description=None, name="a b")] * 1_000, {"name": "bad"}]
-    problems = check_result("tools/list", {"tools": tools}, V5)
-
-    assert problems[-1] == Problem("TOOL-008", "$.tools[1000]", "has no member inputSchema")
-    assert {problem.is_tolerable for problem in problems[:-1]} == {True}
-    assert {problem.rule for problem in problems} == {"OWN-015", "TOOL-034", "TOOL-008"}
-    assert len(problems) <= MAX_PROBLEMS
 
 
 def test_a_union_with_too_many_problems_in_each_part_is_bounded() -> None:

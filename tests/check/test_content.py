@@ -44,12 +44,12 @@ def test_binary_data_is_base64(data: str) -> None:
 
 @pytest.mark.parametrize("kind", ["png", "image/", "image/png; a", "a b/c", "", 'a/b;c="'])
 def test_mime_types_have_their_grammar(kind: str) -> None:
-    """PROMPT-008, PROMPT-009, OWN-086: programs choose by them how to show the data."""
+    """PROMPT-008, PROMPT-009: programs choose by them how to show the data."""
     resource = {"uri": "file:///a", "name": "a", "mimeType": kind}
 
     assert of_part("ImageContent", {**IMAGE, "mimeType": kind}) == [("PROMPT-008", "$.mimeType")]
     assert of_part("AudioContent", {**AUDIO, "mimeType": kind}) == [("PROMPT-009", "$.mimeType")]
-    assert of_part("Resource", resource) == [("OWN-086", "$.mimeType")]
+    assert of_part("Resource", resource) == [("OWN-076", "$.mimeType")]
     for good in ("text/plain; charset=utf-8", 'a/b;c="d \\" e"', "application/vnd.x+json"):
         assert of_part("Resource", {**resource, "mimeType": good}) == []
 

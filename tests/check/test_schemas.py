@@ -45,8 +45,6 @@ STRICTER: Final = {
     "ELIC-017": "the schema does not connect content and action",
     "ICON-003": "the schema allows all schemes",
     "META-018": "the oldest schemas have no `_meta` in some params",
-    "OWN-086": "the schema allows any string as MIME type",
-    "OWN-087": "the schema does not connect a default with the bounds and options beside it",
     "OWN-076": "formats, which a validator need not judge",
     "OWN-077": "the sizes of icons are described in words",
     "PROMPT-008": "Base64 and MIME types, as OWN-076",

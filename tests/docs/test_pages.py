@@ -26,7 +26,6 @@ import sansmcp_io.asgi
 import sansmcp_io.asyncio
 import sansmcp_io.blocking
 import sansmcp_io.oauth
-import sansmcp_io.templates
 import sansmcp_io.trio
 import sansmcp_io.wsgi
 from docs._ext.diagrams import (
@@ -136,7 +135,6 @@ def documented_on(page: Path) -> set[str]:
         *own_names_of(sansmcp_io.asgi),
         *own_names_of(sansmcp_io.wsgi),
         *own_names_of(sansmcp_io.oauth),
-        *own_names_of(sansmcp_io.templates),
     ],
 )
 def test_every_public_name_is_in_the_reference(name: str) -> None:

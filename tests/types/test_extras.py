@@ -37,14 +37,12 @@ PROGRAMS: dict[str, tuple[str, str]] = {
     "codec": ("msgspec", "import sansmcp\nsansmcp.MsgspecCodec()"),
     "strategies": ("hypothesis", "from sansmcp.testing import wire_bytes"),
     "keys": ("joserfc", "import sansmcp.auth.jose"),
-    "templates": ("uritemplate", "import sansmcp_io.templates"),
 }
 EXTRAS = {
     "msgspec": "fast",
     "hypothesis": "testing",
     "httpx2": "httpx",
     "joserfc": "oauth-jwt",
-    "uritemplate": "templates",
 }
 
 

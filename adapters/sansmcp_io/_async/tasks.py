@@ -67,7 +67,7 @@ class RunningTask(RunningTaskBase):
                     for key, question in questions.items()
                 }
             except LocalProtocolError as error:
-                raise self._not_asked(error, questions) from None
+                raise self._not_asked(error) from None
         event = self._new_event()
         asked = self._ask(questions, event.set)
         await self._answered(event, None)

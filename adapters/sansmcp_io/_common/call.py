@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, Typ
 import attrs
 
 from sansmcp import (
+    MODERN_REVISIONS,
     ClientConnection,
     ErrorCode,
-    ErrorKind,
     IncomingRequest,
     JSONObject,
     JSONValue,
@@ -36,8 +36,6 @@ Side: TypeAlias = "ServerSide | ClientSide"
 """A core object that answers requests. All of them have the same methods for that."""
 RequestingSide: TypeAlias = "ClientSide | ServerConnection"
 """A core object that sends requests. All of them have the same methods for that."""
-
-Sent = TypeVar("Sent")
 
 _NO_LOCK: Final = nullcontext()
 INTERNAL_ERROR = "internal error"
@@ -281,14 +279,16 @@ def answer(
                 request, result.questions, state=result.state, at=time.time(), now=now
             )
         else:
-            send_objects(lambda whole: connection.send_result(request, whole, now=now), result)
+            connection.send_result(request, object_of(result), now=now)
     except LocalProtocolError as error:
         if error.needed is None:
             answer_failure(connection, request, error, now)
-        else:
+        elif request.revision in MODERN_REVISIONS:  # the client can retry with the capability
             data: JSONObject = {"requiredCapabilities": error.needed}
-            kind = ErrorKind.MISSING_CAPABILITY
-            connection.send_error(request, kind, error.text, data, now=now)
+            code = ErrorCode.MISSING_CLIENT_CAPABILITY
+            connection.send_error(request, code, error.text, data, now=now)
+        else:
+            connection.send_error(request, ErrorCode.INVALID_PARAMS, error.text, now=now)
     except Exception as error:  # what an encoder or a hash says of values that are no JSON
         answer_failure(connection, request, error, now)
 
@@ -306,37 +306,6 @@ def object_of(result: object) -> JSONObject:
     from sansmcp.content import as_json  # imported here: most handlers return dicts
 
     return cast(JSONObject, as_json(result, nulls=False))
-
-
-def send_objects(send: Callable[[JSONObject], Sent], result: object) -> Sent:
-    """Send the result of a handler, which may be an object, or a dict with objects in it.
-
-    A dict that can be sent as it is, as most can, is not searched for objects.
-
-    Args:
-        send: The verb, which changes nothing if it raises.
-        result: The result. A member that is None is left out of an object in it, and becomes null
-            in structured content.
-
-    Raises:
-        LocalProtocolError: The verb refuses the result, also with the objects as dicts.
-        TypeError: A part of an object has no JSON value.
-        ValueError: An object is nested too deep.
-    """
-    whole = object_of(result)
-    try:
-        return send(whole)
-    except LocalProtocolError:
-        if whole is not result or isinstance(result, RequireInput):
-            raise
-        from sansmcp.content import as_json
-
-        plain = {
-            name: as_json(value, nulls=name == "structuredContent") for name, value in whole.items()
-        }
-        if plain == whole:
-            raise
-        return send(plain)
 
 
 def ends_program(failure: BaseException) -> bool:

@@ -83,7 +83,7 @@ def result_of(outcome: Outcome, stderr: StderrTail | None = None) -> JSONObject:
         case ResponseReceived():
             return outcome.result
         case ErrorReceived():
-            raise _peer_error(outcome, outcome.request.method, outcome.code)
+            raise _peer_error(outcome, outcome.code)
         case RequestFailed(reason=FailureReason.CANCELLED | FailureReason.TASK_CANCELLED):
             who = "this side" if outcome.reason is FailureReason.CANCELLED else "the server"
             raise TaskCancelledError(f"{who} has cancelled the task of {outcome.request.method}")
@@ -110,7 +110,7 @@ def check_listing(ended: ListingEnded, stderr: StderrTail | None = None) -> None
     if ended.reason is ListingEnd.COMPLETE:
         return
     if ended.code is not None:
-        raise _peer_error(ended, ended.listing.method, ended.code)
+        raise _peer_error(ended, ended.code)
     text = f"{ended.listing.method} is incomplete: {ended.text or ended.reason.value}"
     kind = _LISTINGS.get(ended.reason, InvalidAnswer)
     raise _failure(kind, text, ended.listing.data, stderr)
@@ -119,7 +119,7 @@ def check_listing(ended: ListingEnded, stderr: StderrTail | None = None) -> None
 def check_subscription(ended: SubscriptionEnded, stderr: StderrTail | None = None) -> None:
     """Raise unless the subscription was ended on purpose."""
     if ended.code is not None:
-        raise _peer_error(ended, "subscriptions/listen", ended.code)
+        raise _peer_error(ended, ended.code)
     if ended.reason in _SUBSCRIPTIONS:
         text = f"the subscription has ended: {ended.text or ended.reason.value}"
         kind = _SUBSCRIPTIONS[ended.reason]
@@ -129,7 +129,7 @@ def check_subscription(ended: SubscriptionEnded, stderr: StderrTail | None = Non
 def start_error(failed: ConnectionFailed, stderr: StderrTail | None = None) -> Exception:
     """Return the exception that says why a client could not be opened."""
     if failed.code is not None:
-        return _peer_error(failed, "", failed.code, failed.text)
+        return _peer_error(failed, failed.code, failed.text)
     kind = _STARTS.get(failed.cause, StartFailed)
     if failed.cause is FailureCause.REFUSED and failed.start.data.refusal.status is not None:
         kind = RequestRefused
@@ -187,7 +187,6 @@ def _opening_error(
 
 def _peer_error(
     ended: ErrorReceived | ListingEnded | SubscriptionEnded | ConnectionFailed,
-    method: str,
     code: int,
     text: str | None = None,
 ) -> PeerError:
@@ -199,7 +198,6 @@ def _peer_error(
         text,
         status=ended.status,
         retry_after=ended.retry_after,
-        method=method,
     )
 
 

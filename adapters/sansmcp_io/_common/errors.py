@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sansmcp import MISSING, ErrorKind, JSONValue, kind_of_error
+from sansmcp import MISSING, JSONValue
 
 from .stderr import StderrTail
 
@@ -20,21 +20,19 @@ class McpError(Exception):
     """Raised by a handler to answer a request with this error.
 
     Attributes:
-        code: A JSON-RPC error code; or a kind of error, which is sent with the code and the data
-            that stand for it in the revision of the peer (`ErrorKind.RESOURCE_NOT_FOUND`).
+        code: A JSON-RPC error code.
         message: One concise sentence, for the peer.
-        data: Any JSON value for the peer; left out if not given, unless the kind has its own.
+        data: Any JSON value for the peer; left out if not given.
     """
 
-    def __init__(self, code: int | ErrorKind, message: str, data: Any = MISSING) -> None:
+    def __init__(self, code: int, message: str, data: Any = MISSING) -> None:
         super().__init__(code, message)
         self.code: Final = code
         self.message: Final = message
         self.data: Final = data
 
     def __str__(self) -> str:
-        code = self.code.name if isinstance(self.code, ErrorKind) else self.code
-        return f"{self.message} ({code})"
+        return f"{self.message} ({self.code})"
 
 
 class PeerError(Exception):
@@ -47,7 +45,6 @@ class PeerError(Exception):
         text: One sentence on what the error means to this side, where there is more to say.
         status: The HTTP status of the response that brought the error; None elsewhere.
         retry_after: Seconds after which the request may be sent again, if the server said so.
-        method: The method of the request.
     """
 
     def __init__(
@@ -59,7 +56,6 @@ class PeerError(Exception):
         *,
         status: int | None = None,
         retry_after: float | None = None,
-        method: str = "",
     ) -> None:
         super().__init__(code, message)
         self.code: Final = code
@@ -68,12 +64,6 @@ class PeerError(Exception):
         self.text: Final = text
         self.status: Final = status
         self.retry_after: Final = retry_after
-        self.method: Final = method
-
-    @property
-    def kind(self) -> ErrorKind | None:
-        """The meaning of the error in every revision, as `kind_of_error` finds it; or None."""
-        return kind_of_error(self.method, self.code, self.data)
 
     def __str__(self) -> str:
         return self.text or f"{self.message} ({self.code})"

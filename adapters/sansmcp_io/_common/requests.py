@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
@@ -32,7 +31,6 @@ from .call import (
     check_progress_handler,
     internal_error,
     object_of,
-    send_objects,
 )
 from .endings import ended_text, not_sent_error, tell_opening_failed, with_stderr
 from .errors import ConnectionLost, McpError, RequestTimeout
@@ -309,16 +307,15 @@ class SendState:
             McpError: An answer has no JSON form.
         """
         try:
-            provide = partial(
-                cast(ClientSide, self._side).provide_input,
+            return cast(ClientSide, self._side).provide_input(
                 asked.request,
+                _objects_of(responses),
                 progress=progress,
                 timeout=limit_of(timeout),
                 max_timeout=limit_of(deadline - now),
                 data=data,
                 now=now,
             )
-            return send_objects(provide, _objects_of(responses))
         except Exception as error:  # also what an encoder says of values that are no JSON
             raise _unsendable(asked.request, error) from error
 
@@ -331,8 +328,8 @@ class SendState:
             McpError: An answer has no JSON form.
         """
         try:
-            provide = cast(ClientSide, self._side).provide_task_input
-            send_objects(partial(provide, asked.request, now=now), _objects_of(responses))
+            answers = _objects_of(responses)
+            cast(ClientSide, self._side).provide_task_input(asked.request, answers, now=now)
         except Exception as error:  # as above
             raise _unsendable(asked.request, error) from error
 

@@ -9,7 +9,6 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any, Final, cast, final
 
 import attrs
@@ -18,7 +17,6 @@ from sansmcp import (
     MISSING,
     MODERN_REVISIONS,
     ErrorCode,
-    ErrorKind,
     IncomingRequest,
     JSONObject,
     JSONValue,
@@ -37,7 +35,7 @@ from .call import (
     ServerCallBase,
     ServerSide,
     ends_program,
-    send_objects,
+    object_of,
 )
 from .errors import McpError, RequestTimeout
 
@@ -389,20 +387,14 @@ class RunningTaskBase(Continued):
 
     def _undeclared(self, text: str, needed: JSONObject) -> McpError:
         """The error for a client that has not declared what it needs to answer."""
-        data: JSONObject = {"requiredCapabilities": needed}
-        return McpError(ErrorKind.MISSING_CAPABILITY, text, data)
+        if self.request.revision in MODERN_REVISIONS:
+            data: JSONObject = {"requiredCapabilities": needed}
+            return McpError(ErrorCode.MISSING_CLIENT_CAPABILITY, text, data)
+        return McpError(ErrorCode.INVALID_PARAMS, text)
 
-    def _not_asked(
-        self, error: LocalProtocolError, questions: Mapping[str, JSONObject]
-    ) -> Exception:
-        """The error for questions within a request of which one could not be sent."""
-        if error.rule not in _UNDECLARED:
-            return error
-        # Methods begin with the name of the capability that they need, as in `roots/list`.
-        needed: JSONObject = {
-            question["method"].partition("/")[0]: {} for question in questions.values()
-        }
-        return self._undeclared(error.text, needed)
+    def _not_asked(self, error: LocalProtocolError) -> Exception:
+        """The error for a question within a request that could not be sent."""
+        return self._undeclared(error.text, {}) if error.rule in _UNDECLARED else error
 
     def _unused(self, key: Any, question: JSONObject) -> str:
         """A key that this task has not used: a key may be used once in the life of a task.
@@ -434,12 +426,11 @@ class RunningTaskBase(Continued):
         if self._is_released:
             return
         try:
-            send_objects(partial(self._complete, self.task), result)
+            self._connection.complete_task(
+                self.task, object_of(result), at=time.time(), now=self._clock()
+            )
         except Exception as error:
             self.fail(error)
-
-    def _complete(self, task: Task, result: JSONObject) -> bool:
-        return self._connection.complete_task(task, result, at=time.time(), now=self._clock())
 
     def fail(self, failure: BaseException) -> None:
         """End the task with an error, for an exception of the work: as that of a handler."""

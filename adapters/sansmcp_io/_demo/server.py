@@ -19,7 +19,7 @@ from sansmcp import (
     ALL_REVISIONS,
     LOG_LEVELS,
     Config,
-    ErrorKind,
+    ErrorCode,
     InvalidCursor,
     JSONObject,
     ResourceUpdated,
@@ -40,6 +40,7 @@ COUNTER: Final = "demo:counter"
 BANNER: Final = "the demo server is starting"
 """A line that careless servers print on standard output before the first message."""
 
+RESOURCE_NOT_FOUND: Final = -32002
 """Of the revisions with a handshake; where there is none, the library sends what took its place."""
 
 _touched = 0
@@ -164,7 +165,7 @@ def _list_tools(cursor: object) -> JSONObject:
     try:
         names, following = paginate(TOOL_NAMES, cursor, key=str, size=PAGE_SIZE)
     except InvalidCursor as error:
-        raise McpError(ErrorKind.INVALID_CURSOR, str(error)) from None
+        raise McpError(ErrorCode.INVALID_PARAMS, str(error)) from None
     tools: list[Any] = [
         {
             "name": name,
@@ -180,7 +181,7 @@ async def _call_tool(call: ServerCall) -> JSONObject | RequireInput:
     name: str = call.params["name"]
     arguments: JSONObject = call.params.get("arguments") or {}
     if name not in _TOOLS:
-        raise McpError(ErrorKind.UNKNOWN_TOOL, f"unknown tool: {name}")
+        raise McpError(ErrorCode.INVALID_PARAMS, f"unknown tool: {name}")
     try:
         result, failed = await _TOOLS[name][0](call, arguments), False
     except (ValueError, TypeError) as error:  # for the model to read
@@ -194,7 +195,7 @@ def _of_counter(call: ServerCall) -> JSONObject:
     """Read the counter, or accept a subscription to it: `publish` does the rest."""
     uri: str = call.params["uri"]
     if uri != COUNTER:
-        raise McpError(ErrorKind.RESOURCE_NOT_FOUND, f"unknown resource: {uri}")
+        raise McpError(RESOURCE_NOT_FOUND, f"unknown resource: {uri}", {"uri": uri})
     if call.method != "resources/read":
         return {}
     return {"contents": [{"uri": COUNTER, "mimeType": "text/plain", "text": str(_touched)}]}

@@ -141,7 +141,7 @@ class RunningTask(RunningTaskBase):
                     for key, question in questions.items()
                 }
             except LocalProtocolError as error:
-                raise self._not_asked(error, questions) from None
+                raise self._not_asked(error) from None
         with self._lock:
             asked = self._ask(questions, self.wake)
         self._wait(lambda: asked.is_answered, math.inf)

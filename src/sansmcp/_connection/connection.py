@@ -13,7 +13,7 @@ from .._rules.state_tables import (
     Phase,
     State,
 )
-from .._spec.errors import ErrorCode, ErrorKind
+from .._spec.errors import ErrorCode
 from .._wire.codec import refusal
 from .._wire.framing import (
     NO_NEWLINE,
@@ -412,7 +412,7 @@ class Connection:
     def send_error(
         self,
         request: IncomingRequest,
-        code: int | ErrorKind,
+        code: int,
         message: str,
         data: JSONValue | Missing = MISSING,
         *,
@@ -422,12 +422,10 @@ class Connection:
 
         Args:
             request: The handle from `RequestReceived`.
-            code: A JSON-RPC error code; or a kind of error, which is sent with the code and data
-                that stand for it in the revision of the request. -32002 (resource not found, up to
-                2025-11-25) becomes -32602 where the request is one of 2026-07-28.
+            code: A JSON-RPC error code. -32002 (resource not found, up to 2025-11-25) becomes
+                -32602 where the request is one of 2026-07-28.
             message: One concise sentence.
-            data: Any JSON value; without it the error has no `data`, unless it is a kind: these
-                have members of their own, which are added where `data` does not have them.
+            data: Any JSON value; without it the error has no `data`.
             now: The caller's clock in seconds.
 
         Returns:
@@ -435,10 +433,9 @@ class Connection:
 
         Raises:
             LocalProtocolError: The request was answered before or belongs to another connection,
-                the error is not well formed, or the revision forbids its code or has no such kind.
-                The request stays open.
+                or the error is not well formed. The request stays open.
 
-        Source: MCP 2025-11-25, basic/index, Responses; MCP 2026-07-28, basic/index, Error Codes.
+        Source: MCP 2025-11-25, basic/index, Responses.
         """
         return self._incoming.send_error(request, code, message, data, now)
 
@@ -669,7 +666,7 @@ class Connection:
     def fail_task(
         self,
         task: Task,
-        code: int | ErrorKind,
+        code: int,
         message: str,
         data: JSONValue | Missing = MISSING,
         *,

@@ -13,8 +13,6 @@ from typing import Any, Final, TypeAlias, TypeVar, final
 import attrs
 
 from .._rules.conversation import Peer
-from .._rules.error_kinds import kind_of_error
-from .._spec.errors import ErrorKind
 from .._wire.values import JSONObject, JSONValue, Record, RequestId
 from .config import Config
 from .handles import (
@@ -412,11 +410,6 @@ class ErrorReceived(Record):
     status: int | None = None
     retry_after: float | None = None
 
-    @property
-    def kind(self) -> ErrorKind | None:
-        """The meaning of the error in every revision, as `kind_of_error` finds it; or None."""
-        return kind_of_error(self.request.method, self.code, self.data)
-
 
 @final
 @attrs.frozen(kw_only=True)
@@ -575,13 +568,6 @@ class ListingEnded(Record):
     status: int | None = None
     retry_after: float | None = None
     text: str = ""
-
-    @property
-    def kind(self) -> ErrorKind | None:
-        """The meaning of the peer's error, as in `ErrorReceived`; None without an error."""
-        if self.code is None:
-            return None
-        return kind_of_error(self.listing.method, self.code, self.data)
 
 
 @final

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from .._rules.conversation import Peer
 from .._rules.state_tables import RequestState
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 
 _ANSWERED: Final = RequestState.ANSWERED
 _OPEN: Final = RequestState.OPEN  # a global is faster than a look-up in the enum
-
-AskedQuestion: TypeAlias = tuple[str, bytes]
-"""The method of a question, and the JSON of the form with which an answer is compared; `b""` if it
-is compared with none."""
 
 
 class Route(Protocol):
@@ -330,8 +326,8 @@ class OutgoingRequest:
         self._is_modern = False
         self._body: bytes | None = None  # the params, if the server may answer with questions
         self._rounds = 0  # how often the server has answered with questions
-        # The questions that wait for answers (see `AskedQuestion`), the state, and the peer.
-        self._asked: tuple[dict[str, AskedQuestion], str | None, Peer] | None = None
+        # The questions that wait for answers: methods by key, the state, and the peer.
+        self._asked: tuple[dict[str, str], str | None, Peer] | None = None
         self._route: Route | None = None
         self._order = 0  # its number among all requests that were sent
         self._token: ProgressToken | None = None
@@ -424,7 +420,7 @@ class TaskFollowing:
         self.call: OutgoingRequest = call
         self._deadline: float | None = None  # of the next poll
         self.task_id: str | None = None
-        self.asked: dict[str, AskedQuestion] = {}
+        self.asked: dict[str, str] = {}
         self.seen: set[str] = set()
         self.updates: dict[OutgoingRequest, bytes] = {}
         self.unsent: dict[str, Any] = {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
-from .._rules.error_kinds import check_url_elicitation, error_of_kind
 from .._rules.messages import (
     judge_cancellation,
     no_increase,
@@ -21,9 +20,8 @@ from .._rules.sending import (
 )
 from .._rules.state_tables import REQUESTS, RequestState, RequestTrigger, State, StateTrigger
 from .._rules.tasks import related_task
-from .._spec.errors import ErrorCode, ErrorKind, LegacyErrorCode, LocalProtocolError
+from .._spec.errors import ErrorCode, LocalProtocolError
 from .._spec.methods import META
-from .._spec.modern_methods import MODERN_REVISION
 from .._spec.registry import LEGACY_REVISIONS
 from .._spec.tasks import RELATED_TASK, finished_tasks, new_task
 from .._wire.values import (
@@ -191,7 +189,7 @@ class IncomingRequests(MethodPart):
     def send_error(
         self,
         request: IncomingRequest,
-        code: int | ErrorKind,
+        code: int,
         message: str,
         data: JSONValue | Missing,
         now: float | None,
@@ -201,9 +199,9 @@ class IncomingRequests(MethodPart):
             return self.too_late(request)
         if self.requests.get(request._key) is not request:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
-        body = self.application_error(
-            request._is_modern, request._method, request._params, code, message, data
-        )
+        body = self.error_bytes(code, message, data)
+        if request._is_modern and (right := self._messages.modern_code(code, data)) != code:
+            body = self.error_bytes(right, message, data)
         if now is not None:
             self._core.tell(now)
         if (part := self.part_of(request)) is not None:
@@ -246,13 +244,10 @@ class IncomingRequests(MethodPart):
             raise LocalProtocolError("OWN-014", "message must be a string")
         if message is not None and request._peer.revision != "2024-11-05":
             params["message"] = message
-        given, task = meta, request._task
+        task = request._task
         if type(task) is str:
             meta = {**(meta or {}), RELATED_TASK: {"taskId": task}}
         body = self._core.encode_object(params, meta)
-        if given and self._core.payloads is not None:
-            revision = self._core.revision_of(request)
-            self._core.payloads.check_params("notifications/progress", params, meta, revision)
         if now is not None:
             self._core.tell(now)
         is_last = total is not None and progress >= total
@@ -540,56 +535,6 @@ class IncomingRequests(MethodPart):
         if data is not MISSING:
             error["data"] = data
         return self._core.encode(error)
-
-    def application_error(
-        self,
-        is_modern: bool,
-        method: str,
-        params: JSONObject,
-        code: int | ErrorKind,
-        message: str,
-        data: JSONValue | Missing,
-    ) -> bytes:
-        """The JSON of the application's error for a request, as the revision allows.
-
-        Args:
-            is_modern: Whether the request is one of 2026-07-28.
-            method: The method of the request; `params` are its params.
-            params: As far as they are known.
-            code: The code or the kind of the error.
-            message: The message.
-            data: The data.
-
-        Raises:
-            LocalProtocolError: The error is not well formed, or the revision does not allow it.
-        """
-        if isinstance(code, ErrorKind):
-            code, data = error_of_kind(code, self._revision(is_modern), method, params, data)
-        body = self.error_bytes(code, message, data)
-        if is_modern:
-            if (right := self._messages.modern_code(code, data)) != code:
-                body = self.error_bytes(right, message, data)
-        elif code == LegacyErrorCode.URL_ELICITATION_REQUIRED:
-            revision = self._revision(is_modern)
-            # The revisions before 2025-11-25 say nothing of this code.
-            if revision == LEGACY_REVISIONS[-1]:
-                check_url_elicitation(revision, method, data)
-        return body
-
-    def code_of_kind(
-        self, request: IncomingRequest, kind: ErrorKind, data: JSONValue | Missing
-    ) -> tuple[int, JSONValue | Missing]:
-        """The code and the data of a kind of error, in the revision of a request.
-
-        Raises:
-            LocalProtocolError: The revision has no such error, or the data does not fit it.
-        """
-        revision = self._revision(request._is_modern)
-        return error_of_kind(kind, revision, request._method, request._params, data)
-
-    def _revision(self, is_modern: bool) -> str:
-        """The revision of a request."""
-        return MODERN_REVISION if is_modern else self._core.conversation.dialect.revision
 
     def _remove_request(self, request: IncomingRequest, state: RequestState) -> None:
         del self.requests[request._key]

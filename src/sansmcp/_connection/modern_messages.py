@@ -20,7 +20,7 @@ from .._rules.request_meta import (
     PROTOCOL_VERSION,
     SERVER_INFO,
 )
-from .._spec.errors import ErrorCode, LegacyErrorCode, LocalProtocolError
+from .._spec.errors import ErrorCode, LocalProtocolError
 from .._spec.methods import Method
 from .._spec.modern_methods import MODERN_REVISION
 from .._spec.registry import LOG_LEVELS
@@ -30,6 +30,7 @@ from .core import Core
 
 _WRITTEN = frozenset({"_meta", "cacheScope", "resultType", "ttlMs"})
 """The members that the library adds to a result that may be cached."""
+_RESOURCE_NOT_FOUND = -32002  # in the legacy revisions
 
 
 class ModernMessages:
@@ -197,7 +198,7 @@ class ModernMessages:
         Raises:
             LocalProtocolError: The specification reserves the code, or `data` does not fit it.
         """
-        if code == LegacyErrorCode.RESOURCE_NOT_FOUND:
+        if code == _RESOURCE_NOT_FOUND:
             return ErrorCode.INVALID_PARAMS
         if (breach := judge_reserved_code(code, data)) is not None:
             raise breach.error()

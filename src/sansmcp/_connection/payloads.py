@@ -10,13 +10,21 @@ from .._spec.errors import ErrorCode
 from .._wire.values import JSONObject, is_object
 from ..check import Problem, check_params, check_result
 
+_REPORTED: Final = frozenset(
+    {
+        *("META-002", "META-003", "META-005", "META-006", "META-007", "META-017"),
+        *("ICON-003", "OWN-015", "OWN-077"),
+    }
+)
+"""Rules on parts that a receiver can leave alone: keys of `_meta`, which never cause rejection
+(META-018), trace context, icons, and null for a member that is optional."""
+
 
 class Payloads:
     """Judges params and results of both sides.
 
     Problems that break a SHOULD are left out: they are no reason to refuse a message. What the peer
-    has sent is tolerated if it breaks only rules on parts that can be left alone
-    (`Problem.is_tolerable`).
+    has sent is tolerated if it breaks only rules on parts that can be left alone.
     """
 
     __slots__ = ()
@@ -92,6 +100,7 @@ def _first(what: str, problems: Sequence[Problem]) -> Breach | None:
     binding = [problem for problem in problems if problem.is_binding]
     if not binding:
         return None
-    problem = next((each for each in binding if not each.is_tolerable), binding[0])
+    problem = next((each for each in binding if each.rule not in _REPORTED), binding[0])
     text = f"{what}: {problem.path} {problem.text}"
-    return Breach(problem.rule, text, ErrorCode.INVALID_PARAMS, tolerated=problem.is_tolerable)
+    tolerated = problem.rule in _REPORTED
+    return Breach(problem.rule, text, ErrorCode.INVALID_PARAMS, tolerated=tolerated)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Any, Final
 
 
@@ -52,34 +51,3 @@ class ErrorCode:
     HEADER_MISMATCH: Final = -32020
     MISSING_CLIENT_CAPABILITY: Final = -32021
     UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
-
-
-class LegacyErrorCode:
-    """The error codes of MCP that only revisions before 2026-07-28 use, in pages or examples.
-
-    Source: MCP 2025-11-25, server/resources, client/sampling, client/elicitation, Error Handling.
-    """
-
-    RESOURCE_NOT_FOUND: Final = -32002
-    URL_ELICITATION_REQUIRED: Final = -32042
-    USER_REJECTED: Final = -1
-
-
-class ErrorKind(enum.Enum):
-    """The meaning of an error, whatever its code is in a revision.
-
-    `send_error` takes a kind in place of a code, and sends the code and the data that stand for it
-    in the revision of the request. `ErrorReceived.kind` and `kind_of_error` read them back.
-
-    Source: MCP 2025-11-25, server/resources, client/sampling, client/elicitation, Error Handling;
-    MCP 2026-07-28, basic/index, Error Codes.
-    """
-
-    UNKNOWN_TOOL = "the server has no tool of this name"
-    INVALID_PARAMS = "the params are not those of the method"
-    RESOURCE_NOT_FOUND = "the server has no resource of this URI"
-    INVALID_CURSOR = "the cursor of a listing is not valid"
-    USER_REJECTED = "the user has rejected the request"
-    MISSING_CAPABILITY = "the client has not declared a capability that the request needs"
-    URL_ELICITATION_REQUIRED = "the user must visit a URL before the request is sent again"
-    OVERLOADED = "a limit was reached, such as that on requests at the same time"

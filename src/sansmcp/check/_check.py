@@ -46,9 +46,8 @@ def check_result(
         result: The result. In 2026-07-28 it may be one with questions to the client, if the method
             allows that; the result of another type, which an extension adds, has no problems.
         revision: The revision of the specification.
-        params: The params of the request, with no other problems than tolerable ones. If they are
-            given, the content of an answer to an elicitation is compared with the form that was
-            asked for.
+        params: The params of the request, without problems. If they are given, the content of an
+            answer to an elicitation is compared with the form that was asked for.
         as_task: Whether the request asked for a task (2025-11-25): the result may be a task, then.
 
     Raises:
@@ -68,7 +67,7 @@ def check_result(
     if shape is None:
         return []
     report = _judged(shape, result)
-    if params is not None and method == "elicitation/create" and not report.malformed:
+    if params is not None and method == "elicitation/create" and not report.problems:
         with suppress(Full):
             judge_answer(params, result, None, report)
     return report.problems

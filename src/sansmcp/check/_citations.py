@@ -15,8 +15,6 @@ MISSHAPEN: Final = "OWN-014"
 """The rule on absent members, and on members of the wrong JSON type."""
 MISVALUED: Final = "OWN-076"
 """The rule on values of the right JSON type that the schema does not allow."""
-MIME_TYPE: Final = "OWN-086"
-"""The rule on MIME types, for which the schemas allow any string."""
 
 VALUE: Final = " value"
 

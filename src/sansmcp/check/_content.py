@@ -36,7 +36,7 @@ def judge_icon(icon: JSONObject, at: Path, report: Report) -> None:
     """
     if not icon["src"].lower().startswith(_ICON_SCHEMES):
         report.add("ICON-003", (at, "src"), "is no https: or data: URI")
-    for index, size in enumerate(icon.get("sizes") or ()):
+    for index, size in enumerate(icon.get("sizes", ())):
         if _SIZE.fullmatch(size) is None:
             text = "is no size such as 48x48, and not any"
             report.add("OWN-077", ((at, "sizes"), index), text)

@@ -20,9 +20,7 @@ _MAX_SHOWN_OPTIONS: Final = 5
 def judge_form(params: JSONObject, at: Path, report: Report) -> None:
     """The properties of a form are primitive, and their defaults fit them.
 
-    No schema of a revision compares a default with the bounds, options and format beside it, and
-    2025-06-18 defines it for a boolean only: such a default can be left alone by the client.
-    Keeps ELIC-013, ELIC-015, OWN-087.
+    Keeps ELIC-013, ELIC-015.
     """
     inside = ((at, _SCHEMA), "properties")
     for name, schema in params[_SCHEMA]["properties"].items():
@@ -37,12 +35,12 @@ def judge_form(params: JSONObject, at: Path, report: Report) -> None:
             if schema.get("default") is not None:
                 problem = misfit(schema, schema["default"])
                 if problem is not None:
-                    report.add("OWN-087", (where, "default"), problem)
+                    report.add("ELIC-013", (where, "default"), problem)
 
 
 def judge_action(result: JSONObject, at: Path, report: Report) -> None:
     """Only an answer that accepts has content. Keeps ELIC-017."""
-    if result.get("content") is not None and result["action"] != "accept":
+    if "content" in result and result["action"] != "accept":
         text = f"is there, and the action is {shown(result['action'])}"
         report.add("ELIC-017", (at, "content"), text)
 
@@ -55,14 +53,14 @@ def judge_answer(params: JSONObject, result: JSONObject, at: Path, report: Repor
     if result["action"] != "accept":
         return
     if params.get("mode") == "url":
-        if result.get("content") is not None:
+        if "content" in result:
             text = "is there, and the request was for a URL"
             report.add("ELIC-017", (at, "content"), text)
         return
-    content: JSONObject = result.get("content") or {}
+    content: JSONObject = result.get("content", {})
     schema = params[_SCHEMA]
     properties: JSONObject = schema["properties"]
-    for name in schema.get("required") or ():
+    for name in schema.get("required", ()):
         if name not in content:
             report.add("ELIC-017", (at, "content"), f"has no member {shown(name)}")
     for name, value in content.items():
@@ -110,10 +108,9 @@ def _misfit_of_list(schema: JSONObject, values: list[Any]) -> str | None:
 def _out_of_bounds(
     schema: JSONObject, least: str, most: str, value: float, words: str
 ) -> str | None:
-    smallest, largest = schema.get(least), schema.get(most)
-    if smallest is not None and value < smallest:
+    if value < schema.get(least, value):
         return f"{words} less than {least}"
-    if largest is not None and value > largest:
+    if value > schema.get(most, value):
         return f"{words} more than {most}"
     return None
 

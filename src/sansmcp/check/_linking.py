@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from ._citations import MIME_TYPE, MISSHAPEN, MISVALUED, VALUE, cited
+from ._citations import MISSHAPEN, MISVALUED, VALUE, cited
 from ._formats import FORMATS
 from ._part_rules import rules_of
 from ._shapes import AnyOf, Items, Kinds, Members, OneOf, Shape, Simple, Tagged, Text
@@ -92,8 +92,8 @@ class RevisionShapes:
         if form == ANYTHING:
             return None
         if isinstance(form, str):
-            if place.rpartition(".")[2] == "mimeType":
-                return Text(kind_rule, rule or MIME_TYPE, "mime")
+            member = place.rpartition(".")[2]
+            form = "mime" if member == "mimeType" else form
             if form == "object" and rules_of(place, self._revision):
                 form = ("members", {}, (), ANYTHING)
             elif form in FORMATS:

@@ -12,9 +12,7 @@ from .._wire.values import Record
 
 MAX_PROBLEMS: Final = 100
 """The most problems of one check, which ends with the last of them. At most half of them break a
-SHOULD, and at most a quarter can be left alone by the receiver: they cannot hide the others."""
-_MAX_ADVICE: Final = MAX_PROBLEMS // 2
-_MAX_TOLERABLE: Final = MAX_PROBLEMS // 4
+SHOULD, so that they cannot hide those that break a MUST."""
 
 Path: TypeAlias = tuple["Path", str | int] | None
 """The way to a value: the path of its parent, and its name or index; None for the root."""
@@ -22,15 +20,6 @@ Path: TypeAlias = tuple["Path", str | int] | None
 _NAME: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _SHOWN_CHARACTERS: Final = 80
 _MUST: Final = frozenset({"MUST", "MUST NOT", "OWN"})
-_TOLERABLE: Final = frozenset(
-    {
-        *("META-002", "META-003", "META-005", "META-006", "META-007", "META-017"),
-        *("ICON-003", "OWN-015", "OWN-077", "OWN-086", "OWN-087"),
-    }
-)
-"""Rules on parts that a receiver can leave alone: keys of `_meta`, which never cause rejection
-(META-018), trace context, icons, null for a member that is optional, MIME types of other parts than
-images and audio, and defaults of forms."""
 
 
 @attrs.frozen
@@ -60,15 +49,6 @@ class Problem(Record):
         """Whether the rule has to be kept: it is no SHOULD."""
         return self.level in _MUST
 
-    @property
-    def is_tolerable(self) -> bool:
-        """Whether a receiver can leave the part alone and use the rest of the payload.
-
-        The problem breaks a SHOULD, or a rule on `_meta`, icons, MIME types, defaults of forms, or
-        null for an optional member.
-        """
-        return self.rule in _TOLERABLE or not self.is_binding
-
 
 class Full(Exception):
     """The report has as many problems as it may have."""
@@ -79,17 +59,17 @@ class Report:
 
     Attributes:
         problems: The problems.
+        advice: The number of those that break a SHOULD.
         malformed: The number of those that concern the shape of the payload. Rules on the content
             of a part are judged if its shape is right, so that they can rely on it.
     """
 
-    __slots__ = ("_advice", "_tolerable", "malformed", "problems")
+    __slots__ = ("advice", "malformed", "problems")
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
+        self.advice = 0
         self.malformed = 0
-        self._advice = 0
-        self._tolerable = 0
 
     def add(self, rule: str, at: Path, text: str) -> None:
         """Add a problem.
@@ -101,13 +81,9 @@ class Report:
 
     def _file(self, problem: Problem) -> None:
         if not problem.is_binding:
-            if self._advice >= _MAX_ADVICE:
+            if self.advice >= MAX_PROBLEMS // 2:
                 return
-            self._advice += 1
-        elif problem.is_tolerable:
-            if self._tolerable >= _MAX_TOLERABLE:
-                return
-            self._tolerable += 1
+            self.advice += 1
         self.problems.append(problem)
         if len(self.problems) >= MAX_PROBLEMS:
             raise Full

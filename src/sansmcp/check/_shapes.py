@@ -19,8 +19,7 @@ from ._formats import FORMATS
 from ._problems import Full, Path, Report, shown
 
 PartRule: TypeAlias = Callable[[JSONObject, Path, Report], None]
-"""A rule that a schema cannot say, about an object whose shape is right. Optional members of it may
-be null, which counts as absent."""
+"""A rule that a schema cannot say, about an object whose shape is right."""
 
 NULL_RULE: Final = "OWN-015"
 
@@ -119,9 +118,7 @@ class Text(Shape):
             return
         name, is_good = FORMATS[self.format]
         if not is_good(value):
-            # A MIME type may be one that can be left alone, and no rule on a whole needs it.
-            add = report.add if self.format == "mime" else report.add_malformed
-            add(self.format_rule, at, f"is not {name}")
+            report.add_malformed(self.format_rule, at, f"is not {name}")
 
 
 @attrs.define(eq=False, repr=False)
@@ -195,9 +192,8 @@ class Members(Shape):
             shape = shapes.get(name, rest)
             if shape is not None and type(member) is not shape.plain:
                 if member is None and name not in self.required:
-                    # Not malformed: a rule on the whole is judged all the same.
                     text = "is null: an optional member without a value is left out"
-                    report.add(NULL_RULE, (at, name), text)
+                    report.add_malformed(NULL_RULE, (at, name), text)
                 else:
                     shape.judge(member, (at, name), report)
         for name in self.required:
@@ -249,8 +245,7 @@ class Tagged(Shape):
             report.add_malformed(self.kind_rule, at, f"is {kind_of(value)}, not object")
             return
         members: JSONObject = value
-        tag: Any = members.get(self.tag)
-        tag = self.default if tag is None else tag
+        tag: Any = members.get(self.tag, self.default)
         shape = self.shapes.get(tag) if isinstance(tag, str) else None
         if shape is not None:
             shape.judge(members, at, report)

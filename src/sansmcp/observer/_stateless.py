@@ -31,7 +31,6 @@ from .._rules.sending import (
 )
 from .._rules.state_tables import Phase
 from .._rules.subscription_filters import FILTERS
-from .._spec.errors import LegacyErrorCode
 from .._spec.methods import META, QUESTIONS
 from .._spec.modern_methods import MODERN_REVISION
 from .._spec.registry import LOG_LEVELS, MODERN_REVISIONS
@@ -50,6 +49,7 @@ _DISCOVER: Final = "server/discover"
 _LISTEN: Final = "subscriptions/listen"
 _MISSING_CAPABILITY: Final = -32021
 _UNSUPPORTED_VERSION: Final = -32022
+_RESOURCE_NOT_FOUND: Final = -32002
 _ERA: Final = "requests of an unknown revision, and messages that belong to them, are not judged"
 
 # By the rule for which the server refuses a request: the rule that the client has broken.
@@ -241,7 +241,7 @@ class StatelessRequests:
                 return breach
         if not modern.is_served and not _is_modern_error(code, data):
             return None
-        if code == LegacyErrorCode.RESOURCE_NOT_FOUND:
+        if code == _RESOURCE_NOT_FOUND:
             return Breach("ERR-008", f"this revision does not use the code {code}")
         breach = judge_reserved_code(code, data)
         if breach is None and request.terms is not None and request.method in modern.task_methods:

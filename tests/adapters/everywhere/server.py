@@ -17,8 +17,8 @@ import trio
 import sansmcp_io.asyncio
 import sansmcp_io.blocking
 import sansmcp_io.trio
-from sansmcp import ErrorKind, JSONObject, LocalProtocolError, ToolsListChanged, paginate
-from sansmcp_io import McpError, PeerError, RequestTimeout
+from sansmcp import JSONObject, LocalProtocolError, ToolsListChanged, paginate
+from sansmcp_io import McpError, RequestTimeout
 from sansmcp_io.blocking import CallCancelled, RequireInput
 from sansmcp_io.trio import HTTPServer
 
@@ -50,15 +50,6 @@ class Shown:
 
     content: list[object]
     isError: bool | None = None
-
-
-@attrs.frozen
-class Block:
-    """A part of a result as a class of the program."""
-
-    type: str = "text"
-    text: str = "shown"
-    _meta: JSONObject | None = attrs.field(default=None, alias="_meta")
 
 
 Returned = JSONObject | RequireInput | Shown
@@ -135,10 +126,6 @@ async def handle(waiting: Waiting, seen: list[str], call: AnyCall) -> Returned:
             return Shown(text("shown")["content"])
         case "odd object":
             return Shown([arguments, b"a secret of the server"])
-        case "objects inside":
-            return {"content": [Block()], "structuredContent": Block()}
-        case "odd object inside":
-            return {"content": [Block(), b"a secret of the server"]}
         case "revision":
             return text(str(call.revision))
         case "fail":
@@ -160,12 +147,6 @@ async def handle(waiting: Waiting, seen: list[str], call: AnyCall) -> Returned:
             return text(roots["roots"][0]["uri"])
         case "fail on progress":
             return text(await failure_of_on_progress(waiting, call, arguments["is_async"]))
-        case "ask for the kind":
-            try:
-                await waiting.ask(call, "roots/list")
-            except PeerError as error:
-                return text(f"{error.kind and error.kind.name} {error.code}")
-            raise AssertionError
         case "lose patience":
             try:
                 await waiting.ask(call, "roots/list", timeout=0.2)
@@ -191,11 +172,8 @@ async def handle(waiting: Waiting, seen: list[str], call: AnyCall) -> Returned:
         case "die":
             print("last words", file=sys.stderr, flush=True)
             os._exit(7)
-        case "refuse":
-            kind = ErrorKind[arguments["kind"]]
-            raise McpError(kind, kind.value, *[arguments["data"]] if "data" in arguments else [])
         case name:
-            raise McpError(ErrorKind.UNKNOWN_TOOL, f"unknown tool: {name}")
+            raise McpError(-32602, f"unknown tool: {name}")
 
 
 async def refusal(waiting: Waiting, way: Any) -> str:

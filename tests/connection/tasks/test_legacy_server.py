@@ -6,7 +6,6 @@ import pytest
 
 from sansmcp import (
     ClientConnection,
-    ErrorKind,
     JSONObject,
     LocalProtocolError,
     OutgoingRequest,
@@ -224,15 +223,6 @@ def test_the_error_of_a_task_is_that_of_its_result(kept: Host) -> None:
     answer = kept.ask("tasks/result", {"taskId": task.id})
     assert answer["error"] == {"code": -32002, "message": "no such file", "data": [1]}
     assert kept.get(task.id) == shown(task, "failed", statusMessage="no such file")
-
-
-def test_a_kind_of_error_ends_a_task_with_the_code_of_2025_11_25(kept: Host) -> None:
-    """RES-011, OWN-085: the params of the request are not kept, so the URI is given."""
-    task = legacy(kept).create()
-    kept.do(kept.server.fail_task, task, ErrorKind.RESOURCE_NOT_FOUND, "none", {"uri": "a"})
-    sent(kept.server)
-    answer = kept.ask("tasks/result", {"taskId": task.id})
-    assert answer["error"] == {"code": -32002, "message": "none", "data": {"uri": "a"}}
 
 
 def test_a_tool_error_is_a_failed_task_with_a_result(kept: Host) -> None:

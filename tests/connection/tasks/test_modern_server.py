@@ -6,7 +6,6 @@ import pytest
 
 from sansmcp import (
     Config,
-    ErrorKind,
     Extension,
     ExtensionMethod,
     JSONObject,
@@ -407,14 +406,6 @@ def test_an_error_is_fetched_with_the_task(kept: Host) -> None:
     error = {"code": -32602, "message": "no such file", "data": {"uri": "a"}}
     said = {"error": error, "statusMessage": "no such file"}
     assert kept.get(task.id) == {**shown(task, "failed", **said), **DONE}
-
-
-def test_a_kind_of_error_ends_a_task_with_the_code_of_the_revision(kept: Host) -> None:
-    """RES-012, OWN-085: the error of a task is that of its request."""
-    task = kept.create()
-    kept.do(kept.server.fail_task, task, ErrorKind.RESOURCE_NOT_FOUND, "none", {"uri": "a"})
-    error = {"code": -32602, "message": "none", "data": {"uri": "a"}}
-    assert kept.get(task.id)["error"] == error
 
 
 @pytest.mark.parametrize(

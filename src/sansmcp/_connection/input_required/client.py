@@ -23,7 +23,7 @@ from ..._wire.setting_checks import check_flag
 from ..._wire.values import JSONObject, ProgressToken, is_object
 from ..core import Core
 from ..events import FailureReason, InputRequired, RequestFailed
-from ..handles import AskedQuestion, OutgoingRequest, Purpose, TaskFollowing
+from ..handles import OutgoingRequest, Purpose, TaskFollowing
 from ..incoming_responses import invalid
 from ..modern_messages import ModernMessages
 from ..outgoing import Outcome, OutgoingRequests
@@ -125,19 +125,12 @@ class InputRequiredClient:
                 return None, None
             text = f"the server asked to send {call._method} again, but sending has failed"
             return RequestFailed(request=call, reason=FailureReason.LOST, text=text), None
-        asked = {name: self.remembered(question) for name, question in questions.items()}
+        asked = {name: question["method"] for name, question in questions.items()}
         call._asked = asked, state, self._core.peer
         return InputRequired(request=call, questions=questions), None
 
-    def remembered(self, question: JSONObject) -> AskedQuestion:
-        """What is kept of a question, to check its answer; the application owns the question."""
-        method: str = question["method"]
-        if self._core.payloads is None or method != "elicitation/create":
-            return method, b""
-        return method, self._core.encode(question["params"])
-
     def checked_responses(
-        self, questions: Mapping[str, AskedQuestion], responses: Mapping[str, JSONObject]
+        self, questions: Mapping[str, str], responses: Mapping[str, JSONObject]
     ) -> dict[str, JSONObject]:
         """The answers without null members; raises `LocalProtocolError` if one is not valid.
 
@@ -146,7 +139,7 @@ class InputRequiredClient:
         checked: dict[str, JSONObject] = {}
         if not isinstance(responses, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise LocalProtocolError("OWN-014", f"answers are a mapping, not {responses!r:.40}")
-        for name, (method, form) in questions.items():
+        for name, method in questions.items():
             given = responses.get(name)
             if given is None:
                 raise LocalProtocolError("MRTR-019", f"the answer to {name!r} is missing")
@@ -162,8 +155,7 @@ class InputRequiredClient:
                 raise LocalProtocolError("MRTR-020", f"the answer to {name!r}: {wrong}")
             if self._core.payloads is not None:
                 revision = self._core.conversation.dialect.revision
-                params: Any = self._core.codec.decode(form) if form else None
-                self._core.payloads.check_result(method, given, None, revision, params)
+                self._core.payloads.check_result(method, given, None, revision)
             checked[name] = given
         if unknown := responses.keys() - questions.keys():
             raise LocalProtocolError("MRTR-019", f"{min(unknown, key=str)!r} was not asked")

@@ -487,7 +487,6 @@ class TaskFollower:
 
         Keeps OWN-074.
         """
-        assert self.input_required is not None  # only clients have modern tasks
         call, limit = following.call, self.settings.max_questions
         conversation = self._core.conversation
         gates = conversation.gates[self._core.side]
@@ -506,24 +505,18 @@ class TaskFollower:
             breach = judge_question(conversation.dialect, gates, question, self._core.checks_shape)
             if breach is not None:
                 self._core.report(breach, request=call)
-            if self._core.payloads is not None and (breach is None or breach.tolerated):
-                params: JSONObject = question.get("params", {})
-                revision = conversation.dialect.revision
-                breach = self._core.payloads.judge_params(question["method"], params, revision)
-                if breach is not None:
-                    self._core.report(breach, request=call)
-            if breach is not None and not breach.tolerated:
-                following.refused.add(key)
-                continue
+                if not breach.tolerated:
+                    following.refused.add(key)
+                    continue
             fresh[key] = question
-            following.asked[key] = self.input_required.remembered(question)
+            following.asked[key] = question["method"]
         if is_object(questions) and questions and questions.keys() <= following.refused:
             text = f"no question of the task of {call._method} can be answered"
             self._outgoing.abandon(call, FailureReason.INVALID_ANSWER, text, None)
             return
         if again:
-            update: JSONObject = {"taskId": following.task_id, "inputResponses": again}
-            body = self._messages.with_envelope(update, None, tasks=True)
+            params: JSONObject = {"taskId": following.task_id, "inputResponses": again}
+            body = self._messages.with_envelope(params, None, tasks=True)
             self._send_answers(following, again, body)
         if fresh:
             self._core.events.append(TaskInputRequired(request=call, questions=fresh))

@@ -16,7 +16,7 @@ from ..._rules.conversation import Peer
 from ..._rules.messages import judge_inputs
 from ..._rules.sending import result_shape_breach, without_nulls
 from ..._rules.state_tables import RequestState, State, TaskTrigger
-from ..._spec.errors import ErrorCode, ErrorKind, InvalidCursor, LocalProtocolError
+from ..._spec.errors import ErrorCode, InvalidCursor, LocalProtocolError
 from ..._spec.methods import META, Method
 from ..._spec.modern_methods import MODERN_REVISION
 from ..._spec.registry import LEGACY_REVISIONS
@@ -238,7 +238,7 @@ class TaskOwner(MethodPart):
     def fail(
         self,
         task: Task,
-        code: int | ErrorKind,
+        code: int,
         message: str,
         data: JSONValue | Missing,
         at: float | None,
@@ -250,10 +250,9 @@ class TaskOwner(MethodPart):
         """
         if not self._is_open(task):
             return False
-        record = task._record  # it has no params
-        body = self._incoming.application_error(
-            record.is_modern, record.method, {}, code, message, data
-        )
+        body = self._incoming.error_bytes(code, message, data)
+        if task._record.is_modern and (right := self._messages.modern_code(code, data)) != code:
+            body = self._incoming.error_bytes(right, message, data)
         self._tell(at, now)
         fields = {"error": body, "message": message[:_TEXT_CHARACTERS]}
         return self._end_task(task, TaskTrigger.FAIL, fields)

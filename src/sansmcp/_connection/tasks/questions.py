@@ -82,9 +82,6 @@ class TaskQuestions:
             )
             if breach is not None and not breach.tolerated:
                 raise breach.error()
-            if self._core.payloads is not None:
-                revision = conversation.dialect.revision
-                self._core.payloads.check_params(method, params, None, revision)
             bodies[key] = method, self._core.encode_object(params, meta)
         if len(self._outgoing.calls) + len(bodies) > self._core.config.max_requests:
             raise LocalProtocolError(

@@ -26,7 +26,7 @@ from ..._connection.tasks.settings import Tasks
 from ..._rules.conversation import Peer
 from ..._rules.sending import no_tasks
 from ..._rules.state_tables import Phase, State
-from ..._spec.errors import ErrorKind, LocalProtocolError
+from ..._spec.errors import LocalProtocolError
 from ..._spec.registry import ALL_REVISIONS
 from ..._wire.setting_checks import check_flag, check_function, check_kind, names_in
 from ..._wire.values import MISSING, JSONObject, JSONValue, Missing, is_object
@@ -506,7 +506,7 @@ class ClientEndpoint:
     def send_error(
         self,
         request: IncomingRequest,
-        code: int | ErrorKind,
+        code: int,
         message: str,
         data: JSONValue | Missing = MISSING,
         *,
@@ -586,7 +586,7 @@ class ClientEndpoint:
     def fail_task(
         self,
         task: Task,
-        code: int | ErrorKind,
+        code: int,
         message: str,
         data: JSONValue | Missing = MISSING,
         *,

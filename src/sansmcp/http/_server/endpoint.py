@@ -33,7 +33,7 @@ from ..._connection.tasks.records import TaskRecord
 from ..._connection.tasks.settings import Tasks
 from ..._rules.conversation import Peer, is_same_principal
 from ..._rules.sending import no_tasks, server_request_error, unrelated_notification_error
-from ..._spec.errors import ErrorKind, LocalProtocolError
+from ..._spec.errors import LocalProtocolError
 from ..._spec.registry import ALL_REVISIONS, MODERN_REVISIONS
 from ..._wire.setting_checks import (
     check_choice,
@@ -394,7 +394,7 @@ class ServerEndpoint:
     def send_error(
         self,
         request: IncomingRequest,
-        code: int | ErrorKind,
+        code: int,
         message: str,
         data: JSONValue | Missing = MISSING,
         *,
@@ -411,9 +411,9 @@ class ServerEndpoint:
 
         Args:
             request: The request.
-            code: A JSON-RPC error code, or a kind of error.
+            code: A JSON-RPC error code.
             message: One concise sentence.
-            data: Any JSON value; left out if not given, and if it is no kind that has its own.
+            data: Any JSON value; left out if not given.
             status: From 400 to 599; None: as above.
             headers: Headers of a response with this status, beside those that every response has.
             now: The caller's clock in seconds.
@@ -422,8 +422,7 @@ class ServerEndpoint:
             Whether the error goes out. False: the request was cancelled meanwhile.
 
         Raises:
-            LocalProtocolError: The error has no JSON form, or is none of the revision; or the
-                request is none of this endpoint.
+            LocalProtocolError: The error has no JSON form, or the request is none of this endpoint.
             ValueError: The status is none of an error, or the headers are not valid.
         """
         more = () if status is None else error_headers(status, headers)
@@ -1040,7 +1039,7 @@ class ServerEndpoint:
     def fail_task(
         self,
         task: Task,
-        code: int | ErrorKind,
+        code: int,
         message: str,
         data: JSONValue | Missing = MISSING,
         *,

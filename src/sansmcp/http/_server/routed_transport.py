@@ -29,7 +29,7 @@ from ..._connection.transport import Transport
 from ..._rules.conversation import Peer
 from ..._rules.messages import judge_posted_batch
 from ..._rules.sending import Breach
-from ..._spec.errors import ErrorCode, ErrorKind, LocalProtocolError
+from ..._spec.errors import ErrorCode, LocalProtocolError
 from ..._wire.values import JSONObject, JSONValue, Missing, RequestId, Side, table_key
 from .._headers import Headers
 from .core import ServerEndpointCore
@@ -198,7 +198,7 @@ class RoutedTransport(Transport):
     def send_error(
         self,
         request: IncomingRequest,
-        code: int | ErrorKind,
+        code: int,
         message: str,
         data: JSONValue | Missing,
         status: int | None = None,
@@ -208,7 +208,7 @@ class RoutedTransport(Transport):
 
         Args:
             request: The request.
-            code: The code, or the kind.
+            code: The code.
             message: The message.
             data: The data.
             status: The status of a response that has not begun; None: that of the code.
@@ -217,8 +217,6 @@ class RoutedTransport(Transport):
         route = route_of(request)
         if request.open and not route.is_batch:
             modern = is_modern(request)
-            if isinstance(code, ErrorKind):
-                code, data = self.machine.incoming.code_of_kind(request, code, data)
             right = self.machine.messages.modern_code(code, data) if modern else code
             route.status = _error_status(right, modern) if status is None else status
             route.more = more

@@ -23,7 +23,6 @@ from ..._connection.handles import (
 from ..._connection.timers import Timed
 from ..._rules.sending import Breach
 from ..._rules.state_tables import StateTrigger
-from ..._spec.errors import ErrorKind
 from ..._wire.values import JSONObject, JSONValue, Missing, RequestId
 from .._headers import Headers
 from .core import ServerEndpointCore
@@ -248,7 +247,7 @@ class SessionTransport(RoutedTransport):
     def send_error(
         self,
         request: IncomingRequest,
-        code: int | ErrorKind,
+        code: int,
         message: str,
         data: JSONValue | Missing,
         status: int | None = None,

@@ -7,7 +7,6 @@ import pytest
 from sansmcp import (
     MODERN_REVISIONS,
     Config,
-    ErrorKind,
     JSONObject,
     LimitReached,
     LocalProtocolError,
@@ -266,35 +265,13 @@ def test_errors_of_the_application_have_a_status(code: int, data: Any, status: i
     assert response.json["error"]["code"] == (-32602 if code == -32002 else code)
 
 
-@pytest.mark.parametrize(
-    ("kind", "data", "code", "status"),
-    [
-        (ErrorKind.UNKNOWN_TOOL, None, -32602, 400),
-        (ErrorKind.RESOURCE_NOT_FOUND, None, -32602, 400),
-        (ErrorKind.MISSING_CAPABILITY, {"requiredCapabilities": {"roots": {}}}, -32021, 400),
-        (ErrorKind.OVERLOADED, None, -32603, 200),
-    ],
-)
-def test_a_kind_of_error_has_the_status_of_its_code(
-    kind: ErrorKind, data: Any, code: int, status: int
-) -> None:
-    """RES-012, CAP-007, CAP-008, OWN-085: the status is chosen before the error is encoded."""
-    endpoint = new_endpoint()
-    exchange = post_modern(endpoint, modern_tool_call())
-
-    assert endpoint.send_error(asked(endpoint), kind, "no", data)
-    response = answer(exchange)
-    assert (response.status, response.json["error"]["code"]) == (status, code)
-
-
 def test_an_error_that_cannot_be_sent_leaves_no_status_behind() -> None:
     """A verb that raises must not set the status of the response that follows."""
     endpoint = new_endpoint()
     exchange = post_modern(endpoint, modern_tool_call())
     request = asked(endpoint)
-    wrong = ((-32601, 7), (-32050, "x"), (ErrorKind.URL_ELICITATION_REQUIRED, "x"))
-    for code, message in wrong:
-        with pytest.raises(Exception, match=r"JSON-008|ERR-006|ERR-008"):
+    for code, message in ((-32601, 7), (-32050, "x")):
+        with pytest.raises(Exception, match=r"JSON-008|ERR-006"):
             endpoint.send_error(request, code, message)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # on purpose
 
     endpoint.send_result(request, {"content": []})

@@ -1,1 +1,0 @@
-"""Tests of `sansmcp_io.templates`."""
