@@ -120,7 +120,7 @@ FITS: Any = [
     ({"type": "number"}, 1),
     ({"type": "boolean"}, False),
     ({"type": "array", "items": {"anyOf": OPTIONS}, "minItems": 1}, ["g"]),
-    ({"type": "array", "items": {"anyOf": OPTIONS, "oneOf": 1}}, ["g"]),  # a member of an extension
+    ({"type": "array", "items": {"anyOf": OPTIONS, "oneOf": 1}}, ["g"]),  # has no list of options
 ]
 
 

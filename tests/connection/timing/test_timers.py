@@ -56,10 +56,10 @@ def test_a_subject_that_is_armed_again_for_the_same_time_leaves_no_entry() -> No
 
 
 def test_the_newest_entry_of_a_subject_is_kept() -> None:
-    """The one of an earlier deadline was armed last here, and then moved to a later time."""
+    """It has the owner that is told. Its deadline was armed last, and was then moved."""
     timers, owner = Timers(), Owner()
     moved, others = Subject(-1), [Subject(name) for name in range(100)]
-    timers.arm(owner, moved, 20.0)
+    timers.arm(Owner(), moved, 20.0)
     timers.arm(owner, moved, 10.0)
     moved._deadline = 15.0
     for subject in others:
